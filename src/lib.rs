@@ -1,0 +1,23 @@
+//! The Rust core of `workflow-mcp`: MCP servers for Node.js and Electron hosts.
+//!
+//! # Layout
+//!
+//! Arrows run downwards only; no two rooms import each other; a room's public face is its `mod.rs`.
+//!
+//! - [`node`] — the only code that names N-API: one host per environment, the dispatcher, values from JavaScript
+//! - [`session`] — one per server: handshake, calls (ids, deadlines, progress, cancelling), tools
+//! - [`link`] — what carries messages: the envelope, and `stdio` (lines in, pipe out, the server's process)
+//! - [`process`] — spawn, watch, the stop ladder, the guardian
+//! - [`policy`] — pure: what may be asked, what a child gets, what is secret, what may be shown
+//! - [`error`] — one error, one code each
+
+pub mod error;
+#[cfg(feature = "node")]
+pub mod node;
+pub mod link;
+pub mod policy;
+pub mod process;
+pub mod session;
+
+#[cfg(not(unix))]
+compile_error!("workflow-mcp supervises processes on Linux and macOS; the Windows part has not landed yet");

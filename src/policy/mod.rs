@@ -1,0 +1,17 @@
+//! Pure rules: nothing here reads the process, starts anything or knows a server.
+//!
+//! - [`input`] — a value as JavaScript gave it, before anybody judged it
+//! - [`definition`] — what may be asked: definitions, and what they mean
+//! - [`options`] — what may be asked: the options of a connect
+//! - [`environment`] — what a child gets
+//! - [`capability`] — what is secret
+//! - [`redact`] — what may be shown
+//! - [`nearest`] — which known name a wrong one resembles
+
+pub mod capability;
+pub mod definition;
+pub mod environment;
+pub mod input;
+pub mod nearest;
+pub mod options;
+pub mod redact;
