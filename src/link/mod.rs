@@ -1,0 +1,98 @@
+//! What carries messages between a session and its server, and says when it is gone.
+//!
+//! - [`envelope`] — one message: its id, method, result or error, by reference
+//! - [`fields`] — the members of a JSON object, without decoding their values
+//! - [`stdio`] — a child process: lines in, a pipe out, the tail of stderr
+
+pub mod envelope;
+pub mod fields;
+pub mod stdio;
+
+use std::future::Future;
+use std::pin::Pin;
+
+use serde_json::Value;
+
+use crate::error::McpError;
+use crate::process::Waits;
+use envelope::Message;
+
+/// One message on its way out.
+#[derive(Debug)]
+pub struct Frame {
+    /// The id, when it is a request: what [`Link::withdraw`] looks for.
+    pub id: Option<u64>,
+    /// JSON without a newline.
+    pub text: String,
+}
+
+/// Whether a link took a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sent {
+    Taken,
+    /// The way out is gone; [`Arrival::Gone`] follows or has come.
+    Gone,
+}
+
+/// The near end of a connection to one server. Every method may be called from any thread and returns at once.
+pub trait Link: Send + Sync + 'static {
+    /// Sends or queues one frame; frames go out in the order of the calls.
+    fn send(&self, frame: Frame) -> Sent;
+
+    /// Takes back a request of which nothing was written yet; false when it is too late.
+    fn withdraw(&self, id: u64) -> bool;
+
+    /// Ends the connection and everything behind it. Idempotent: every caller gets the same end. The future must be
+    /// polled on the I/O thread.
+    fn close(&self, waits: Waits) -> Pin<Box<dyn Future<Output = End> + Send + '_>>;
+
+    /// The server's process, where there is one.
+    fn pid(&self) -> Option<u32>;
+
+    /// The last lines of what the server wrote beside the protocol, redacted.
+    fn stderr(&self) -> String;
+
+    /// The first lines or bodies that were no messages, redacted: why a handshake hangs (BR-33).
+    fn skipped(&self) -> Vec<String>;
+
+    /// Counters and bounded samples, as `diagnostics()` shows them.
+    fn diagnostics(&self) -> Vec<(&'static str, Value)>;
+}
+
+/// Who hears what a link carries: the session. Called on the I/O thread, one arrival after the other; must not block.
+pub trait Receiver: Send + Sync + 'static {
+    fn arrived(&self, arrival: Arrival);
+    /// One line of stderr, redacted; only asked for when somebody listens.
+    fn stderr_line(&self, line: String);
+    /// Something worth knowing that is no error.
+    fn warning(&self, code: &'static str, message: String, details: Vec<(&'static str, Value)>);
+}
+
+/// What a link hands up.
+#[derive(Debug)]
+pub enum Arrival {
+    Message(Message),
+    /// A message over the limit went by; the id it answers is all that was kept.
+    TooLarge { id: String, limit: usize },
+    /// Nothing comes after this.
+    Gone(Gone),
+}
+
+/// Why a link is gone, other than by [`Link::close`].
+#[derive(Debug, Clone)]
+pub struct Gone {
+    /// What pending calls reject with.
+    pub error: McpError,
+    /// The server broke the protocol, as opposed to having left.
+    pub protocol_error: bool,
+}
+
+/// How a link ended: the fields of `McpCloseInfo` that a link knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct End {
+    pub exit_code: Option<i32>,
+    pub signal: Option<&'static str>,
+    /// What it took: `by-itself`, `end-of-input`, `terminate`, `kill`.
+    pub ended: &'static str,
+    pub survivors: Vec<u32>,
+}

@@ -1,0 +1,190 @@
+//! Bytes in, bounded lines out.
+
+use memchr::memchr;
+
+use super::oversize::IdFinder;
+
+/// What one newline completed.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Chunk {
+    /// One line without its newline. May be blank.
+    Line(Vec<u8>),
+    /// A line over the limit went by; `id` is what it answers, when that could be found.
+    TooLarge { id: Option<String> },
+}
+
+/// How many times the limit a line may run on before it is given up: then its sender does not speak in lines at all.
+const GIVE_UP_FACTOR: usize = 4;
+
+/// Reading space asked for at a time: what a Linux pipe holds.
+const READ_SIZE: usize = 64 * 1024;
+
+/// A buffer that grew for one large line is given back after it.
+const KEEP_CAPACITY: usize = 1024 * 1024;
+
+/// Splits a stream into lines of at most `limit` bytes. What is over it is discarded as it streams by.
+#[derive(Debug)]
+pub struct Lines {
+    limit: usize,
+    buffer: Vec<u8>,
+    /// Where the next line begins in `buffer`.
+    start: usize,
+    /// Up to where `buffer` was searched for a newline.
+    searched: usize,
+    skipping: Option<Skipping>,
+}
+
+#[derive(Debug, Default)]
+struct Skipping {
+    finder: IdFinder,
+    length: usize,
+}
+
+impl Lines {
+    #[must_use]
+    pub fn new(limit: usize) -> Self {
+        Self { limit, buffer: Vec::new(), start: 0, searched: 0, skipping: None }
+    }
+
+    /// Where the next bytes are to be appended, with room reserved.
+    pub fn space(&mut self) -> &mut Vec<u8> {
+        if self.start > 0 {
+            self.buffer.drain(..self.start);
+            self.searched -= self.start;
+            self.start = 0;
+            if self.buffer.is_empty() && self.buffer.capacity() > KEEP_CAPACITY {
+                self.buffer = Vec::new();
+            }
+        }
+        self.buffer.reserve(READ_SIZE);
+        &mut self.buffer
+    }
+
+    /// Bytes held now.
+    #[must_use]
+    pub fn length(&self) -> usize {
+        self.buffer.len()
+    }
+
+    /// The next whole line; `None` when more bytes are needed.
+    pub fn next_chunk(&mut self) -> Option<Chunk> {
+        let end = memchr(b'\n', &self.buffer[self.searched..]).map(|offset| self.searched + offset);
+        let Some(end) = end else {
+            self.searched = self.buffer.len();
+            if self.skipping.is_some() || self.buffer.len() - self.start > self.limit {
+                self.skip_to(self.buffer.len());
+            }
+            return None;
+        };
+        let chunk = if self.skipping.is_some() || end - self.start > self.limit {
+            self.skip_to(end);
+            let id = self.skipping.take().and_then(|skipping| skipping.finder.finish());
+            Chunk::TooLarge { id }
+        } else if end - self.start > READ_SIZE {
+            return Some(Chunk::Line(self.take_line(end)));
+        } else {
+            Chunk::Line(self.buffer[self.start..end].to_vec())
+        };
+        self.start = end + 1;
+        self.searched = self.start;
+        Some(chunk)
+    }
+
+    /// Hands over the buffer itself, so that a large line is not copied.
+    fn take_line(&mut self, end: usize) -> Vec<u8> {
+        let rest = self.buffer.split_off(end + 1);
+        let mut line = std::mem::replace(&mut self.buffer, rest);
+        line.truncate(end);
+        line.drain(..self.start);
+        self.start = 0;
+        self.searched = 0;
+        line
+    }
+
+    /// What stands after the last newline when the stream has ended: an unterminated last line.
+    pub fn rest(&mut self) -> Option<Vec<u8>> {
+        let rest = self.buffer.split_off(self.start);
+        self.searched = self.start;
+        (self.skipping.is_none() && !rest.is_empty()).then_some(rest)
+    }
+
+    /// Whether the line that is being skipped has gone on too long to wait for its end.
+    #[must_use]
+    pub fn is_endless(&self) -> bool {
+        self.skipping.as_ref().is_some_and(|skipping| skipping.length > self.limit.saturating_mul(GIVE_UP_FACTOR))
+    }
+
+    fn skip_to(&mut self, end: usize) {
+        let skipping = self.skipping.get_or_insert_default();
+        skipping.finder.feed(&self.buffer[self.start..end]);
+        skipping.length += end - self.start;
+        self.start = end;
+        self.searched = end;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chunks(limit: usize, pieces: &[&[u8]]) -> (Vec<Chunk>, Lines) {
+        let mut lines = Lines::new(limit);
+        let mut all = Vec::new();
+        for piece in pieces {
+            lines.space().extend_from_slice(piece);
+            all.extend(std::iter::from_fn(|| lines.next_chunk()));
+        }
+        (all, lines)
+    }
+
+    fn line(text: &str) -> Chunk {
+        Chunk::Line(text.as_bytes().to_vec())
+    }
+
+    #[test]
+    fn lines_come_out_wherever_the_reads_were_cut() {
+        let text = "one\ntwo \u{1f600}\r\n\nfour\n".as_bytes();
+        let expected = [line("one"), line("two \u{1f600}\r"), line(""), line("four")];
+        assert_eq!(chunks(100, &[text]).0, expected);
+        let bytewise: Vec<&[u8]> = text.chunks(1).collect();
+        assert_eq!(chunks(100, &bytewise).0, expected);
+    }
+
+    #[test]
+    fn a_line_over_the_limit_costs_itself_alone_and_tells_its_id() {
+        let long = format!("{{\"result\":\"{}\",\"id\":5}}\nnext\n", "x".repeat(50));
+        let expected = [Chunk::TooLarge { id: Some("5".into()) }, line("next")];
+        assert_eq!(chunks(20, &[long.as_bytes()]).0, expected);
+        let bytewise: Vec<&[u8]> = long.as_bytes().chunks(1).collect();
+        let (all, lines) = chunks(20, &bytewise);
+        assert_eq!(all, expected);
+        assert!(!lines.is_endless());
+    }
+
+    #[test]
+    fn a_large_line_comes_whole_and_what_follows_it_too() {
+        let large = "y".repeat(READ_SIZE * 3);
+        let (all, mut lines) = chunks(1 << 20, &[format!("a\n{large}\nb\nc").as_bytes()]);
+        assert_eq!(all, [line("a"), line(&large), line("b")]);
+        assert_eq!(lines.rest(), Some(b"c".to_vec()));
+    }
+
+    #[test]
+    fn an_endless_line_holds_no_more_than_the_limit_and_is_noticed() {
+        let mut lines = Lines::new(1000);
+        for _ in 0..100 {
+            lines.space().extend_from_slice(&[b'x'; 100]);
+            assert_eq!(lines.next_chunk(), None);
+            assert!(lines.buffer.len() <= 1100);
+        }
+        assert!(lines.is_endless());
+    }
+
+    #[test]
+    fn an_unterminated_last_line_is_there_for_the_asking() {
+        let (all, mut lines) = chunks(100, &[b"a\nlast"]);
+        assert_eq!(all, [line("a")]);
+        assert_eq!(lines.rest(), Some(b"last".to_vec()));
+        assert_eq!(lines.rest(), None);
+    }
+}

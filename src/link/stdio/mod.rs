@@ -1,0 +1,261 @@
+//! A server as a child process: lines on its stdout, a pipe to its stdin, the tail of its stderr.
+//!
+//! - [`lines`], [`oversize`] — bytes in, bounded lines out; whose answer an over-long line was
+//! - [`pipe`] — the way out
+//! - [`read`] — reading a non-blocking pipe
+//! - [`stderr`], [`noise`] — what the server says beside the protocol
+
+pub mod lines;
+pub mod noise;
+pub mod oversize;
+pub mod pipe;
+pub mod read;
+pub mod stderr;
+
+use std::future::Future;
+use std::os::fd::OwnedFd;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::sync::OnceCell;
+
+use self::lines::{Chunk, Lines};
+use self::noise::Noise;
+use self::pipe::Pipe;
+use self::read::{Read, read_now, read_some};
+use self::stderr::Stderr;
+use super::envelope::{self, Line};
+use super::{Arrival, End, Frame, Gone, Link, Receiver, Sent};
+use crate::error::{ErrorCode, McpError};
+use crate::policy::redact::Redactor;
+use crate::process::{self, Command, Process, Waits};
+
+/// Larger lines are read on the pool: scanning them would hold up every other session (about 1 ms a MiB).
+const POOL_FROM: usize = 1024 * 1024;
+
+/// What is still read after the server has left: no pipe holds more, and a grandchild that writes on must not hold up its end.
+const LAST_READ_MAX: u64 = 1024 * 1024;
+
+/// How long the exit code is waited for after stdout has ended, and stderr after that.
+const EXIT_WAIT: Duration = Duration::from_millis(250);
+const STDERR_WAIT: Duration = Duration::from_millis(100);
+
+/// What a stdio link is made from.
+pub struct Opening {
+    pub command: Command,
+    pub guardian: bool,
+    pub max_message_bytes: usize,
+    pub redactor: Redactor,
+    /// Somebody wants the lines of stderr.
+    pub wants_stderr: bool,
+}
+
+/// One server process and the three pipes to it.
+pub struct Stdio {
+    process: Process,
+    pipe: Pipe,
+    stderr: Stderr,
+    noise: Noise,
+    received: AtomicU64,
+    end: OnceCell<End>,
+}
+
+/// Starts the server and everything that reads from it. Must be called on the I/O thread.
+pub async fn open(opening: Opening, receiver: Arc<dyn Receiver>) -> Result<Arc<Stdio>, McpError> {
+    let spawned = process::spawn(opening.command, opening.guardian).await?;
+    if let Some(warning) = spawned.warning {
+        receiver.warning("WARN_MCP_GUARDIAN", warning, Vec::new());
+    }
+    let internal = |error: std::io::Error| {
+        McpError::new(ErrorCode::Internal, format!("The pipes to the server could not be watched: {error}."))
+    };
+    let stdio = Arc::new(Stdio {
+        pipe: Pipe::new(spawned.stdin).map_err(internal)?,
+        stderr: Stderr::new(opening.redactor.clone()),
+        noise: Noise::new(opening.redactor),
+        received: AtomicU64::new(0),
+        end: OnceCell::new(),
+        process: spawned.process,
+    });
+    let stdout = AsyncFd::with_interest(spawned.stdout, Interest::READABLE).map_err(internal)?;
+    let (writer, listener, reader) = (stdio.clone(), stdio.clone(), stdio.clone());
+    tokio::spawn(async move { writer.pipe.run().await });
+    let hears_lines = opening.wants_stderr.then(|| {
+        let receiver = receiver.clone();
+        move |line| receiver.stderr_line(line)
+    });
+    tokio::spawn(async move { listener.stderr.run(spawned.stderr, &listener.process, hears_lines).await });
+    tokio::spawn(async move { reader.run(stdout, opening.max_message_bytes, &*receiver).await });
+    Ok(stdio)
+}
+
+impl Stdio {
+    async fn run(&self, stdout: AsyncFd<OwnedFd>, limit: usize, receiver: &dyn Receiver) {
+        let gone = match self.read(&stdout, limit, receiver).await {
+            Err(error) => Gone { error, protocol_error: true },
+            Ok(()) => {
+                // The exit code usually comes a moment after the end of stdout, or has come before it.
+                let _ = tokio::time::timeout(EXIT_WAIT, self.process.exited()).await;
+                let _ = tokio::time::timeout(STDERR_WAIT, self.stderr.drained()).await;
+                Gone { error: self.obituary(), protocol_error: self.process.exit().is_none() }
+            }
+        };
+        receiver.arrived(Arrival::Gone(gone));
+    }
+
+    /// Reads until nothing more can come; an error is the server's breach of the protocol.
+    async fn read(&self, stdout: &AsyncFd<OwnedFd>, limit: usize, receiver: &dyn Receiver) -> Result<(), McpError> {
+        let mut lines = Lines::new(limit);
+        let mut last_bytes = None;
+        loop {
+            let space = lines.space();
+            let before = space.len();
+            let read = match last_bytes {
+                None => tokio::select! {
+                    biased;
+                    _ = self.process.exited() => { last_bytes = Some(0); continue }
+                    read = read_some(stdout, space) => read,
+                },
+                Some(bytes) if bytes > LAST_READ_MAX => Read::End,
+                Some(_) => read_now(stdout.get_ref(), space),
+            };
+            if read != Read::Some {
+                break;
+            }
+            let count = (lines.length() - before) as u64;
+            self.received.fetch_add(count, Ordering::Relaxed);
+            last_bytes = last_bytes.map(|bytes| bytes + count);
+            while let Some(chunk) = lines.next_chunk() {
+                match chunk {
+                    Chunk::Line(line) => self.line(line, receiver).await,
+                    Chunk::TooLarge { id: Some(id) } => receiver.arrived(Arrival::TooLarge { id, limit }),
+                    Chunk::TooLarge { id: None } => return Err(too_large(limit, "it answers no call that could be told")),
+                }
+            }
+            if lines.is_endless() {
+                return Err(too_large(limit, "its end was not in sight"));
+            }
+        }
+        if let Some(rest) = lines.rest() {
+            self.line(rest, receiver).await;
+        }
+        Ok(())
+    }
+
+    async fn line(&self, line: Vec<u8>, receiver: &dyn Receiver) {
+        // JSON is UTF-8; a server that slips is read with U+FFFD in place of the bad bytes, as the official client does (BR-29).
+        let line = String::from_utf8(line).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+        let parsed = if line.len() > POOL_FROM {
+            match tokio::task::spawn_blocking(move || (envelope::parse(&line), line)).await {
+                Ok((Line::Messages(messages), _)) => Line::Messages(messages),
+                Ok((Line::Noise, line)) => {
+                    self.heard_noise(&line, receiver);
+                    return;
+                }
+                Err(_) => return,
+            }
+        } else {
+            let parsed = envelope::parse(&line);
+            if parsed == Line::Noise {
+                self.heard_noise(&line, receiver);
+            }
+            parsed
+        };
+        if let Line::Messages(messages) = parsed {
+            messages.into_iter().for_each(|message| receiver.arrived(Arrival::Message(message)));
+        }
+    }
+
+    fn heard_noise(&self, line: &str, receiver: &dyn Receiver) {
+        if line.trim_matches(envelope::is_json_space).is_empty() {
+            return;
+        }
+        if self.noise.heard(line) {
+            let message = "The server printed a line on stdout that is no MCP message; it was skipped. Servers log to stderr.";
+            receiver.warning("WARN_MCP_STDOUT_NOISE", message.to_owned(), vec![("samples", self.noise.samples().into())]);
+        }
+    }
+
+    /// What there is to say of a server that has left, or has closed its stdout.
+    fn obituary(&self) -> McpError {
+        let exit = self.process.exit();
+        let stderr = self.stderr.tail();
+        let how = match exit {
+            Some(exit) => match (exit.code, exit.signal_name()) {
+                (Some(code), _) => format!("exited with code {code}"),
+                (None, Some(signal)) => format!("was ended by {signal}"),
+                (None, None) => "has left".to_owned(),
+            },
+            None => "closed its stdout without exiting".to_owned(),
+        };
+        let last = stderr.lines().rev().find(|line| !line.trim().is_empty());
+        let last = last.map(|line| {
+            let end = line.floor_char_boundary(200);
+            format!("; the last line of its stderr: {}", &line[..end])
+        });
+        McpError::new(ErrorCode::Exited, format!("The server {how}{}.", last.unwrap_or_default()))
+            .with("exitCode", exit.and_then(|exit| exit.code))
+            .with("signal", exit.and_then(|exit| exit.signal_name()))
+            .with("stderr", stderr)
+    }
+}
+
+impl Link for Stdio {
+    fn send(&self, frame: Frame) -> Sent {
+        self.pipe.send(frame)
+    }
+
+    fn withdraw(&self, id: u64) -> bool {
+        self.pipe.withdraw(id)
+    }
+
+    fn close(&self, waits: Waits) -> Pin<Box<dyn Future<Output = End> + Send + '_>> {
+        Box::pin(async move {
+            let end = self.end.get_or_init(async || {
+                self.pipe.end();
+                let outcome = self.process.stop(waits).await;
+                End {
+                    exit_code: outcome.exit.and_then(|exit| exit.code),
+                    signal: outcome.exit.and_then(|exit| exit.signal_name()),
+                    ended: outcome.ended.as_str(),
+                    survivors: outcome.survivors,
+                }
+            });
+            end.await.clone()
+        })
+    }
+
+    fn pid(&self) -> Option<u32> {
+        Some(self.process.pid())
+    }
+
+    fn stderr(&self) -> String {
+        self.stderr.tail()
+    }
+
+    fn skipped(&self) -> Vec<String> {
+        self.noise.samples()
+    }
+
+    fn diagnostics(&self) -> Vec<(&'static str, Value)> {
+        vec![
+            ("bytesSent", self.pipe.bytes().into()),
+            ("bytesReceived", self.received.load(Ordering::Relaxed).into()),
+            ("stderrBytes", self.stderr.total().into()),
+            ("skippedLines", self.noise.count().into()),
+            ("skippedLineSamples", self.noise.samples().into()),
+        ]
+    }
+}
+
+fn too_large(limit: usize, why: &str) -> McpError {
+    let message = format!(
+        "The server sent a message over the limit of {limit} bytes, and {why}; raise maxMessageBytes if it is legitimate."
+    );
+    McpError::new(ErrorCode::MessageTooLarge, message).with("limit", limit)
+}

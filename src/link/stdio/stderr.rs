@@ -1,0 +1,193 @@
+//! A server's stderr: always drained, so that a chatty server never blocks; its tail kept; shown only redacted.
+
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::sync::watch;
+
+use super::read::{Read, read_some};
+use crate::policy::redact::Redactor;
+use crate::process::Process;
+
+/// What is kept for `stderr()` and for errors.
+pub const TAIL_MAX: usize = 64 * 1024;
+
+/// A longer line is cut when it is handed to a listener.
+const LINE_MAX: usize = 8 * 1024;
+
+/// Reads what the server writes beside the protocol.
+pub struct Stderr {
+    tail: Mutex<Tail>,
+    redactor: Redactor,
+    drained: watch::Sender<bool>,
+}
+
+#[derive(Default)]
+struct Tail {
+    bytes: VecDeque<u8>,
+    total: u64,
+}
+
+impl Stderr {
+    #[must_use]
+    pub fn new(redactor: Redactor) -> Self {
+        Self { tail: Mutex::default(), redactor, drained: watch::Sender::new(false) }
+    }
+
+    /// The last lines, redacted, at most [`TAIL_MAX`] bytes of what was written.
+    #[must_use]
+    pub fn tail(&self) -> String {
+        let tail = self.lock();
+        let (front, back) = tail.bytes.as_slices();
+        let mut bytes = [front, back].concat();
+        if tail.total > bytes.len() as u64 {
+            // The cut may go through a secret, half of which nothing would recognise: begin at the next whole line, or, where one
+            // line fills the tail, behind the longest secret.
+            let newline = bytes.iter().position(|&byte| byte == b'\n').map(|position| position + 1);
+            bytes.drain(..newline.unwrap_or_else(|| self.redactor.longest().min(bytes.len())));
+        }
+        drop(tail);
+        self.redactor.text(String::from_utf8_lossy(&bytes).trim_end_matches('\n')).into_owned()
+    }
+
+    /// Bytes seen so far.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.lock().total
+    }
+
+    /// Resolves when everything there was to read after the server's end has been read.
+    pub async fn drained(&self) {
+        // The sender lives in self, so waiting cannot fail.
+        let _ = self.drained.subscribe().wait_for(|drained| *drained).await;
+    }
+
+    /// Reads until the end, or until the server has left and nothing more is there (a grandchild may hold the pipe open).
+    /// `on_line` gets each line, redacted; without a listener lines are not even cut out.
+    pub async fn run(&self, fd: OwnedFd, process: &Process, on_line: Option<impl Fn(String) + Send>) {
+        if let Ok(fd) = AsyncFd::with_interest(fd, Interest::READABLE) {
+            let mut lines = on_line.map(|on_line| (LineCutter::new(&self.redactor), on_line));
+            let mut buffer = Vec::with_capacity(16 * 1024);
+            let mut left = false;
+            loop {
+                buffer.clear();
+                let read = tokio::select! {
+                    read = read_some(&fd, &mut buffer) => read,
+                    _ = process.exited(), if !left => { left = true; continue }
+                    () = std::future::ready(()), if left => Read::Nothing,
+                };
+                match read {
+                    Read::Some => {}
+                    Read::Nothing | Read::End => break,
+                }
+                self.lock().push(&buffer);
+                if let Some((cutter, on_line)) = &mut lines {
+                    cutter.feed(&buffer, on_line);
+                }
+            }
+            if let Some((cutter, on_line)) = &mut lines {
+                cutter.finish(on_line);
+            }
+        }
+        self.drained.send_replace(true);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Tail> {
+        self.tail.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Tail {
+    fn push(&mut self, bytes: &[u8]) {
+        self.total += bytes.len() as u64;
+        let kept = &bytes[bytes.len().saturating_sub(TAIL_MAX)..];
+        let excess = (self.bytes.len() + kept.len()).saturating_sub(TAIL_MAX);
+        self.bytes.drain(..excess);
+        self.bytes.extend(kept);
+    }
+}
+
+/// Cuts lines out of reads. A line is redacted whole, before it is shortened, so that no cut goes through a secret.
+struct LineCutter<'a> {
+    redactor: &'a Redactor,
+    line: Vec<u8>,
+}
+
+impl<'a> LineCutter<'a> {
+    fn new(redactor: &'a Redactor) -> Self {
+        Self { redactor, line: Vec::new() }
+    }
+
+    fn feed(&mut self, bytes: &[u8], on_line: &impl Fn(String)) {
+        for (index, piece) in bytes.split(|&byte| byte == b'\n').enumerate() {
+            if index > 0 {
+                self.emit(on_line);
+            }
+            // What can no longer be shown is dropped as it comes, but for what the redactor must see to recognise a secret.
+            let room = (LINE_MAX + self.redactor.longest()).saturating_sub(self.line.len());
+            self.line.extend_from_slice(&piece[..piece.len().min(room)]);
+        }
+    }
+
+    fn finish(&mut self, on_line: &impl Fn(String)) {
+        if !self.line.is_empty() {
+            self.emit(on_line);
+        }
+    }
+
+    fn emit(&mut self, on_line: &impl Fn(String)) {
+        let text = String::from_utf8_lossy(&self.line);
+        let shown = self.redactor.excerpt(text.trim_end_matches('\r'), LINE_MAX);
+        self.line.clear();
+        on_line(shown);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    fn secret() -> Redactor {
+        Redactor::new(&[("API_TOKEN".into(), "s3cr3t-value-0123456789".into())])
+    }
+
+    #[test]
+    fn the_tail_is_bounded_and_never_begins_inside_a_secret() {
+        let stderr = Stderr::new(secret());
+        stderr.lock().push(b"old\n");
+        stderr.lock().push(&b"x".repeat(TAIL_MAX - 10));
+        stderr.lock().push(b"s3cr3t-value-0123456789");
+        // Cut the front until the secret is the first thing left, byte by byte.
+        for _ in 0..TAIL_MAX {
+            stderr.lock().push(b"y");
+            let tail = stderr.tail();
+            assert!(tail.len() <= TAIL_MAX + "«API_TOKEN»".len());
+            assert!(!tail.starts_with(|first: char| first.is_ascii_digit() || first == 'v' || first == '-'), "{:.40}", tail);
+            if tail.len() > TAIL_MAX - 100 && tail.starts_with("yyy") {
+                break;
+            }
+            stderr.lock().push(&b"y".repeat(997));
+        }
+    }
+
+    #[test]
+    fn lines_are_redacted_across_reads_and_cut_after_that() {
+        let redactor = secret();
+        let mut cutter = LineCutter::new(&redactor);
+        let seen = RefCell::new(Vec::new());
+        let on_line = |line: String| seen.borrow_mut().push(line);
+        cutter.feed(b"token s3cr3t-val", &on_line);
+        cutter.feed(b"ue-0123456789 end\r\n", &on_line);
+        cutter.feed(&[&b"z".repeat(LINE_MAX - 5)[..], b"s3cr3t-value-0123456789"].concat(), &on_line);
+        cutter.feed(&b"t".repeat(1 << 20), &on_line);
+        cutter.finish(&on_line);
+        let seen = seen.into_inner();
+        assert_eq!(seen[0], "token «API_TOKEN» end");
+        assert!(seen[1].len() <= LINE_MAX && !seen[1].contains("s3cr3t"));
+    }
+}

@@ -1,0 +1,354 @@
+//! The calls that are under way: ids, deadlines, progress, and the promise that each settles exactly once.
+//!
+//! Calls are begun on any thread, mostly the host's JavaScript thread; they settle on the I/O thread. Beginning one takes no hop: the
+//! deadline keeper is woken only when the new deadline is earlier than the one it sleeps for.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+
+use crate::error::{ErrorCode, McpError};
+use crate::link::envelope::AnswerId;
+
+/// The outcome of one call: the text of its result.
+pub type Outcome = Result<String, McpError>;
+
+/// Who waits for a call. Dropped without an outcome, it settles with `ERR_MCP_INTERNAL`: no path, not even a panic, leaves a promise open.
+pub struct Settle(Option<Box<dyn FnOnce(Outcome) + Send>>);
+
+impl Settle {
+    #[must_use]
+    pub fn new(settle: impl FnOnce(Outcome) + Send + 'static) -> Self {
+        Self(Some(Box::new(settle)))
+    }
+
+    pub fn with(mut self, outcome: Outcome) {
+        if let Some(settle) = self.0.take() {
+            settle(outcome);
+        }
+    }
+
+    /// For a caller that was released another way.
+    pub fn forget(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Settle {
+    fn drop(&mut self) {
+        if let Some(settle) = self.0.take() {
+            settle(Err(McpError::new(ErrorCode::Internal, "The call was dropped; please report this.")));
+        }
+    }
+}
+
+/// Hears the `params` of each progress notification, in order.
+pub type OnProgress = Arc<dyn Fn(String) + Send + Sync>;
+
+/// How long a call may take, and what it wants to hear.
+#[derive(Clone)]
+pub struct Terms {
+    /// `details.phase` of a timeout: `connect`, `list`, `call`.
+    pub phase: &'static str,
+    pub timeout: Option<Duration>,
+    /// Bounds the call even when progress restarts the timeout.
+    pub total: Option<Duration>,
+    pub reset_on_progress: bool,
+    pub on_progress: Option<OnProgress>,
+}
+
+impl Terms {
+    /// Whether the request must carry a progress token.
+    #[must_use]
+    pub fn wants_progress(&self) -> bool {
+        self.reset_on_progress || self.on_progress.is_some()
+    }
+}
+
+/// A call that ran out of time.
+pub struct Expired {
+    pub id: u64,
+    pub settle: Settle,
+    pub error: McpError,
+}
+
+#[derive(Default)]
+pub struct Calls {
+    state: Mutex<State>,
+    /// An earlier deadline than the keeper knows of, or the end.
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    last_id: u64,
+    pending: HashMap<u64, Pending>,
+    deadlines: BTreeSet<(Instant, u64)>,
+    /// What the keeper sleeps for.
+    armed: Option<Instant>,
+    /// Why no call can be begun any more.
+    gone: Option<McpError>,
+    /// Answers nobody waited for.
+    unexpected: u64,
+}
+
+struct Pending {
+    settle: Settle,
+    terms: Terms,
+    begun: Instant,
+    deadline: Option<Instant>,
+}
+
+impl Calls {
+    /// Registers a call and gives its id; when the session is gone it settles at once and there is none.
+    pub fn begin(&self, terms: Terms, settle: Settle) -> Option<u64> {
+        let now = Instant::now();
+        let mut state = self.lock();
+        if let Some(gone) = state.gone.clone() {
+            drop(state);
+            settle.with(Err(gone));
+            return None;
+        }
+        state.last_id += 1;
+        let id = state.last_id;
+        let pending = Pending { settle, terms, begun: now, deadline: None };
+        state.pending.insert(id, pending);
+        if state.set_deadline(id, now) {
+            self.changed.notify_one();
+        }
+        Some(id)
+    }
+
+    /// Settles the call that an answer names. `Absent` names the only pending one, if there is exactly one and it is an error.
+    pub fn answered(&self, id: &AnswerId, outcome: Outcome) {
+        let mut state = self.lock();
+        let id = match id {
+            AnswerId::Number(id) => Some(*id),
+            AnswerId::Absent if outcome.is_err() && state.pending.len() == 1 => state.pending.keys().next().copied(),
+            AnswerId::Absent | AnswerId::Foreign => None,
+        };
+        match id.and_then(|id| state.remove(id)) {
+            Some(pending) => {
+                drop(state);
+                pending.settle.with(outcome);
+            }
+            None => state.unexpected += 1,
+        }
+    }
+
+    /// Takes a call back without settling it; `None` when it has settled already.
+    pub fn withdraw(&self, id: u64) -> Option<Settle> {
+        self.lock().remove(id).map(|pending| pending.settle)
+    }
+
+    /// Restarts the timeout of a call that asked for it, and says who wants to hear of the progress.
+    pub fn progressed(&self, id: u64) -> Option<OnProgress> {
+        let mut state = self.lock();
+        let pending = state.pending.get(&id)?;
+        let listener = pending.terms.on_progress.clone();
+        if pending.terms.reset_on_progress && state.set_deadline(id, Instant::now()) {
+            self.changed.notify_one();
+        }
+        listener
+    }
+
+    /// Settles every pending call with `error`, and every later one. The first reason stays.
+    pub fn end(&self, error: &McpError) {
+        let mut state = self.lock();
+        state.gone.get_or_insert_with(|| error.clone());
+        let pending = std::mem::take(&mut state.pending);
+        state.deadlines.clear();
+        drop(state);
+        self.changed.notify_one();
+        for (_, pending) in pending {
+            pending.settle.with(Err(error.clone()));
+        }
+    }
+
+    /// Waits for deadlines and hands over what expired, until the end. One keeper a session, on the I/O thread.
+    pub async fn keep_deadlines(&self, expired: impl Fn(Expired)) {
+        loop {
+            let next = {
+                let mut state = self.lock();
+                if state.gone.is_some() {
+                    return;
+                }
+                state.armed = state.deadlines.first().map(|(deadline, _)| *deadline);
+                state.armed
+            };
+            match next {
+                None => self.changed.notified().await,
+                Some(deadline) => tokio::select! {
+                    () = self.changed.notified() => {}
+                    () = tokio::time::sleep_until(deadline.into()) => self.take_expired().into_iter().for_each(&expired),
+                },
+            }
+        }
+    }
+
+    /// How many calls wait, and how many answers nobody waited for.
+    #[must_use]
+    pub fn counts(&self) -> (usize, u64, u64) {
+        let state = self.lock();
+        (state.pending.len(), state.last_id, state.unexpected)
+    }
+
+    fn take_expired(&self) -> Vec<Expired> {
+        let now = Instant::now();
+        let mut state = self.lock();
+        let mut expired = Vec::new();
+        while let Some(&(deadline, id)) = state.deadlines.first().filter(|(deadline, _)| *deadline <= now) {
+            let Some(pending) = state.remove(id) else {
+                state.deadlines.remove(&(deadline, id));
+                continue;
+            };
+            expired.push(Expired { id, error: pending.timeout_error(deadline), settle: pending.settle });
+        }
+        expired
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn remove(&mut self, id: u64) -> Option<Pending> {
+        let pending = self.pending.remove(&id)?;
+        if let Some(deadline) = pending.deadline {
+            self.deadlines.remove(&(deadline, id));
+        }
+        Some(pending)
+    }
+
+    /// Gives a call its deadline, counted from `from`; true when the keeper must be woken for it.
+    fn set_deadline(&mut self, id: u64, from: Instant) -> bool {
+        let Some(pending) = self.pending.get_mut(&id) else { return false };
+        let total = pending.terms.total.and_then(|total| pending.begun.checked_add(total));
+        let timeout = pending.terms.timeout.and_then(|timeout| from.checked_add(timeout));
+        let deadline = [timeout, total].into_iter().flatten().min();
+        if let Some(old) = std::mem::replace(&mut pending.deadline, deadline) {
+            self.deadlines.remove(&(old, id));
+        }
+        let Some(deadline) = deadline else { return false };
+        self.deadlines.insert((deadline, id));
+        let earlier = self.armed.is_none_or(|armed| deadline < armed);
+        if earlier {
+            self.armed = Some(deadline);
+        }
+        earlier
+    }
+}
+
+impl Pending {
+    fn timeout_error(&self, deadline: Instant) -> McpError {
+        let waited = deadline.saturating_duration_since(self.begun).as_millis();
+        let waited = u64::try_from(waited).unwrap_or(u64::MAX);
+        let message = format!("The server did not answer within {waited} ms; raise the timeout if it may take longer.");
+        McpError::new(ErrorCode::Timeout, message).with("phase", self.terms.phase).with("ms", waited)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use std::sync::mpsc::{Receiver, channel};
+
+    use super::*;
+
+    fn terms(timeout: u64) -> Terms {
+        let timeout = Some(Duration::from_millis(timeout));
+        Terms { phase: "call", timeout, total: None, reset_on_progress: false, on_progress: None }
+    }
+
+    fn begin(calls: &Calls, terms: Terms) -> (Option<u64>, Receiver<Outcome>) {
+        let (sender, receiver) = channel();
+        (calls.begin(terms, Settle::new(move |outcome| sender.send(outcome).unwrap())), receiver)
+    }
+
+    #[test]
+    fn each_answer_reaches_its_own_call() {
+        let calls = Calls::default();
+        let pending: Vec<_> = (0..100).map(|_| begin(&calls, terms(60_000))).collect();
+        for (id, _) in pending.iter().rev() {
+            calls.answered(&AnswerId::Number(id.unwrap()), Ok(id.unwrap().to_string()));
+        }
+        for (id, outcome) in pending {
+            assert_eq!(outcome.recv().unwrap().unwrap(), id.unwrap().to_string());
+        }
+        assert_eq!(calls.counts(), (0, 100, 0));
+    }
+
+    #[test]
+    fn an_error_without_an_id_is_the_only_pending_calls_own() {
+        let calls = Calls::default();
+        let error = || Err(McpError::new(ErrorCode::Rpc, "no"));
+        let (_, first) = begin(&calls, terms(60_000));
+        let (_, second) = begin(&calls, terms(60_000));
+        calls.answered(&AnswerId::Absent, error());
+        assert!(first.try_recv().is_err() && second.try_recv().is_err());
+        calls.answered(&AnswerId::Number(2), Ok("{}".into()));
+        calls.answered(&AnswerId::Absent, Ok("{}".into()));
+        assert!(first.try_recv().is_err());
+        calls.answered(&AnswerId::Absent, error());
+        assert_eq!(first.recv().unwrap().unwrap_err().code, ErrorCode::Rpc);
+        assert_eq!(calls.counts(), (0, 2, 2));
+    }
+
+    #[test]
+    fn the_end_settles_what_is_pending_and_what_comes_later() {
+        let calls = Calls::default();
+        let (_, pending) = begin(&calls, terms(60_000));
+        calls.end(&McpError::new(ErrorCode::Exited, "first"));
+        calls.end(&McpError::new(ErrorCode::Closed, "second"));
+        assert_eq!(pending.recv().unwrap().unwrap_err().code, ErrorCode::Exited);
+        let (id, later) = begin(&calls, terms(60_000));
+        assert_eq!((id, later.recv().unwrap().unwrap_err().code), (None, ErrorCode::Exited));
+    }
+
+    #[test]
+    fn a_dropped_call_settles_too() {
+        let calls = Calls::default();
+        let (_, pending) = begin(&calls, terms(60_000));
+        drop(calls);
+        assert_eq!(pending.recv().unwrap().unwrap_err().code, ErrorCode::Internal);
+    }
+
+    #[tokio::test]
+    async fn a_shorter_deadline_that_comes_later_passes_first() {
+        let calls = Arc::new(Calls::default());
+        let (sender, mut expired) = tokio::sync::mpsc::unbounded_channel();
+        let keeper = calls.clone();
+        let task = tokio::spawn(async move { keeper.keep_deadlines(|call| sender.send(call.id).unwrap()).await });
+        begin(&calls, terms(200));
+        tokio::task::yield_now().await;
+        begin(&calls, terms(20));
+        assert_eq!(expired.recv().await, Some(2));
+        assert_eq!(expired.recv().await, Some(1));
+        calls.end(&McpError::new(ErrorCode::Closed, ""));
+        task.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn progress_restarts_the_timeout_but_not_the_total() {
+        let calls = Arc::new(Calls::default());
+        let keeper = calls.clone();
+        let task = tokio::spawn(async move { keeper.keep_deadlines(|call| call.settle.with(Err(call.error))).await });
+        let reset = Terms { reset_on_progress: true, total: Some(Duration::from_millis(400)), ..terms(200) };
+        let (sender, outcome) = tokio::sync::oneshot::channel();
+        let id = calls.begin(reset, Settle::new(|outcome| sender.send(outcome).unwrap())).unwrap();
+        let progress = async {
+            loop {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                calls.progressed(id);
+            }
+        };
+        let error = tokio::select! { outcome = outcome => outcome.unwrap().unwrap_err(), () = progress => unreachable!() };
+        assert_eq!(error.detail("ms"), Some(&400.into()));
+        calls.end(&error);
+        task.await.unwrap();
+    }
+}

@@ -1,0 +1,173 @@
+//! Which revision both sides speak: `initialize` first, `server/discover` on the same process when the answer says modern-only.
+//!
+//! Servers that only know `initialize` are the installed base, and some die of an unknown first request (BR-22), so the probe that
+//! 2026-07-28 recommends is not sent first.
+
+use rmcp::model::ProtocolVersion;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::calls::Terms;
+use super::{Shared, wire};
+use crate::error::{ErrorCode, McpError};
+use crate::link::Frame;
+use crate::link::fields::{elements, fields, is_null, string};
+use crate::policy::options::Protocol;
+
+/// Error codes with which a server says that it no longer knows `initialize`, or not this version: unsupported version, missing
+/// capability, header mismatch, invalid request, unknown method, invalid params (2026-07-28, versioning).
+const FALL_FORWARD: [i64; 6] = [-32022, -32021, -32020, -32600, -32601, -32602];
+
+/// The connect deadline bounds the whole start; a single answer has none of its own.
+const CONNECTING: Terms =
+    Terms { phase: "connect", timeout: None, total: None, reset_on_progress: false, on_progress: None };
+
+/// Where the server's name stands in a discover result.
+const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+
+/// What both sides agreed on; the texts are JSON as the server wrote it.
+#[derive(Debug)]
+pub struct Negotiated {
+    pub version: ProtocolVersion,
+    /// What every request carries, on a modern connection.
+    pub modern_meta: Option<String>,
+    pub server_info: Option<String>,
+    pub capabilities: String,
+    pub instructions: Option<String>,
+}
+
+impl Negotiated {
+    /// Whether the server has tools at all (BR-20).
+    pub fn offers_tools(&self) -> bool {
+        fields(&self.capabilities, ["tools"]).is_some_and(|[tools]| tools.is_some_and(|tools| !is_null(tools)))
+    }
+}
+
+/// Runs the handshake.
+pub async fn negotiate(shared: &Shared, protocol: Protocol) -> Result<Negotiated, McpError> {
+    let newest = ProtocolVersion::LATEST_WITH_INITIALIZE;
+    match protocol {
+        Protocol::Modern => discover(shared).await,
+        Protocol::Version(version) if version == ProtocolVersion::V_2026_07_28.as_str() => discover(shared).await,
+        Protocol::Version(version) => {
+            let known = ProtocolVersion::KNOWN_VERSIONS.iter().find(|known| known.as_str() == version);
+            let version = known.cloned().unwrap_or(newest);
+            initialize(shared, &version, std::slice::from_ref(&version)).await
+        }
+        Protocol::Legacy => initialize(shared, &newest, ProtocolVersion::known_up_to(&newest)).await,
+        Protocol::Auto => match initialize(shared, &newest, ProtocolVersion::KNOWN_VERSIONS).await {
+            // The first error is the one to report: the server's answer to what most servers understand.
+            Err(error) if says_modern(&error) => discover(shared).await.map_err(|_| error),
+            outcome => outcome,
+        },
+    }
+}
+
+async fn initialize(
+    shared: &Shared,
+    offered: &ProtocolVersion,
+    accepted: &[ProtocolVersion],
+) -> Result<Negotiated, McpError> {
+    let result = shared.ask("initialize", Some(&wire::initialize(offered)?), CONNECTING).await;
+    let result = result.map_err(|error| refused(error, "initialize", offered))?;
+    let names = ["protocolVersion", "serverInfo", "capabilities", "instructions"];
+    let Some([version, server_info, capabilities, instructions]) = fields(&result, names) else {
+        return Err(unreadable("initialize"));
+    };
+    let answered = version.and_then(string).ok_or_else(|| unreadable("initialize"))?;
+    let Some(version) = accepted.iter().find(|known| known.as_str() == answered) else {
+        return Err(version_error(offered, answered.as_ref().into()));
+    };
+    let modern_meta = if version.has_initialize() {
+        let text = wire::notification("notifications/initialized", None);
+        shared.link()?.send(Frame { id: None, text });
+        None
+    } else {
+        // Some servers agree to 2026-07-28 in `initialize`, which it no longer has; they mean it.
+        Some(wire::modern_meta(version)?)
+    };
+    Ok(Negotiated {
+        version: version.clone(),
+        modern_meta,
+        server_info: object_text(server_info),
+        capabilities: object_text(capabilities).unwrap_or_else(|| "{}".to_owned()),
+        instructions: string_text(instructions),
+    })
+}
+
+async fn discover(shared: &Shared) -> Result<Negotiated, McpError> {
+    let version = ProtocolVersion::V_2026_07_28;
+    let modern_meta = wire::modern_meta(&version)?;
+    let params = wire::params(None, wire::Meta { modern: Some(&modern_meta), ..wire::Meta::default() })?;
+    let result = shared.ask("server/discover", params.as_deref(), CONNECTING).await;
+    let result = result.map_err(|error| refused(error, "server/discover", &version))?;
+    let names = ["supportedVersions", "serverInfo", "capabilities", "instructions", "_meta"];
+    let Some([supported, server_info, capabilities, instructions, meta]) = fields(&result, names) else {
+        return Err(unreadable("server/discover"));
+    };
+    // Servers that leave the list out speak what they were asked in; read leniently.
+    if let Some(supported) = supported.filter(|supported| !is_null(supported)) {
+        let versions = elements(supported.get()).unwrap_or_default();
+        if !versions.iter().any(|known| string(known).as_deref() == Some(version.as_str())) {
+            return Err(version_error(&version, json(supported)));
+        }
+    }
+    let in_meta = meta.and_then(|meta| fields(meta.get(), [SERVER_INFO])).and_then(|[info]| info);
+    Ok(Negotiated {
+        version,
+        modern_meta: Some(modern_meta),
+        server_info: object_text(in_meta.or(server_info)),
+        capabilities: object_text(capabilities).unwrap_or_else(|| "{}".to_owned()),
+        instructions: string_text(instructions),
+    })
+}
+
+/// What an error answer to the first request means. Its code and data are the ERR_MCP_RPC's, which becomes the cause.
+fn refused(error: McpError, method: &str, offered: &ProtocolVersion) -> McpError {
+    if error.code != ErrorCode::Rpc {
+        return error;
+    }
+    let supported = error.detail("data").and_then(|data| data.get("supported")).cloned();
+    if let Some(supported) = supported {
+        return version_error(offered, supported).caused_by(error);
+    }
+    let rpc_code = error.detail("rpcCode").cloned().unwrap_or_default();
+    let message = format!("The server refused {method}: {}", error.message);
+    McpError::new(ErrorCode::Handshake, message).with("rpcCode", rpc_code).caused_by(error)
+}
+
+/// Whether an answer to `initialize` is worth a `server/discover`.
+fn says_modern(error: &McpError) -> bool {
+    let Some(cause) = error.cause.as_deref().filter(|cause| cause.code == ErrorCode::Rpc) else { return false };
+    let code = cause.detail("rpcCode").and_then(Value::as_i64);
+    code.is_some_and(|code| FALL_FORWARD.contains(&code))
+        || error.code == ErrorCode::ProtocolVersion
+        || cause.message.contains(ProtocolVersion::LATEST.as_str())
+}
+
+fn version_error(offered: &ProtocolVersion, answered: Value) -> McpError {
+    let shown = answered.as_str().map_or_else(|| answered.to_string(), str::to_owned);
+    let message = format!(
+        "The server speaks protocol version {}, this client offered {offered}; see the option `protocol`.",
+        &shown[..shown.floor_char_boundary(100)]
+    );
+    McpError::new(ErrorCode::ProtocolVersion, message)
+        .with("offered", offered.as_str())
+        .with("answered", answered)
+}
+
+fn unreadable(method: &str) -> McpError {
+    McpError::new(ErrorCode::Handshake, format!("The server's answer to {method} could not be read."))
+}
+
+fn json(raw: &RawValue) -> Value {
+    serde_json::from_str(raw.get()).unwrap_or_default()
+}
+
+fn object_text(raw: Option<&RawValue>) -> Option<String> {
+    raw.map(RawValue::get).filter(|text| text.starts_with('{')).map(str::to_owned)
+}
+
+fn string_text(raw: Option<&RawValue>) -> Option<String> {
+    raw.map(RawValue::get).filter(|text| text.starts_with('"')).map(str::to_owned)
+}

@@ -1,0 +1,358 @@
+//! One server's session: the engine on top of every link. It never decodes a result.
+//!
+//! - [`connect`] — from a definition to a session: spawn, handshake, listing, under one deadline
+//! - [`handshake`] — which revision both sides speak
+//! - [`listing`] — which tools there are
+//! - [`calls`] — what is under way
+//! - [`inbox`] — what arrives
+//! - [`wire`] — the text of what goes out
+
+pub mod calls;
+mod connect;
+mod handshake;
+mod inbox;
+pub mod listing;
+mod wire;
+
+pub use connect::{Plan, Welcome, connect};
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use tokio::sync::watch;
+
+use self::calls::{Calls, Expired, Outcome, Settle, Terms};
+use self::handshake::Negotiated;
+use self::listing::Tools;
+use crate::error::{ErrorCode, McpError};
+use crate::link::{End, Frame, Link, Sent};
+use crate::policy::definition::ToolFilter;
+use crate::policy::nearest::nearest;
+use crate::policy::options::Listens;
+use crate::policy::redact::Redactor;
+use crate::process::Waits;
+
+/// Why a session ended: `reason` of `McpCloseInfo`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    Closed,
+    Exited,
+    /// Nobody holds the connection any more, or its environment ended.
+    Aborted,
+    ProtocolError,
+}
+
+impl Reason {
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Closed => "closed",
+            Self::Exited => "exited",
+            Self::Aborted => "aborted",
+            Self::ProtocolError => "protocol-error",
+        }
+    }
+}
+
+/// `McpCloseInfo`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CloseInfo {
+    pub reason: Reason,
+    pub end: End,
+}
+
+/// What a session tells its owner. Called on the I/O thread; must not block.
+pub trait Owner: Send + Sync + 'static {
+    fn heard(&self, event: Event);
+}
+
+/// One thing that happened.
+#[derive(Debug)]
+pub enum Event {
+    StderrLine(String),
+    /// The `params` of `notifications/message`, redacted.
+    Log(Value),
+    /// The new list: a JSON array.
+    ToolsChanged(String),
+    Warning { code: &'static str, message: String, details: Vec<(&'static str, Value)> },
+    /// The last one. Only of a session that was connected.
+    Closed(CloseInfo),
+}
+
+/// One call, as the caller wants it.
+pub struct Asked<'a> {
+    pub terms: Terms,
+    /// A JSON object that goes into `_meta`.
+    pub meta: Option<&'a str>,
+}
+
+/// A connected server. Clones are handles of one session.
+#[derive(Clone)]
+pub struct Session(Arc<Shared>);
+
+/// What a session's parts share.
+pub(crate) struct Shared {
+    id: String,
+    filter: ToolFilter,
+    redactor: Redactor,
+    listens: Listens,
+    waits: Waits,
+    timeout: Duration,
+    runtime: tokio::runtime::Handle,
+    owner: Arc<dyn Owner>,
+    link: OnceLock<Arc<dyn Link>>,
+    negotiated: OnceLock<Negotiated>,
+    calls: Calls,
+    names: Mutex<HashSet<String>>,
+    /// One listing at a time; a refresh that is wanted while one waits is the same refresh.
+    listing: tokio::sync::Mutex<()>,
+    refresh_wanted: AtomicBool,
+    connected: AtomicBool,
+    closing: AtomicBool,
+    closed: watch::Sender<Option<CloseInfo>>,
+    unknown: AtomicU64,
+    handshake_ms: AtomicU64,
+}
+
+impl Session {
+    /// Calls a tool; `arguments` is the text of a JSON object. The call's id is for [`Session::cancel`]; a call that
+    /// fails before anything is sent has none.
+    #[must_use]
+    pub fn call_tool(&self, name: &str, arguments: &str, asked: Asked<'_>, settle: Settle) -> Option<u64> {
+        if let Err(error) = self.0.check_tool(name) {
+            settle.with(Err(error));
+            return None;
+        }
+        self.0.begin("tools/call", asked, settle, |meta| wire::tool_call(name, arguments, meta).map(Some))
+    }
+
+    /// Sends any request; `params` is the text of a JSON object.
+    #[must_use]
+    pub fn request(&self, method: &str, params: Option<&str>, asked: Asked<'_>, settle: Settle) -> Option<u64> {
+        self.0.begin(method, asked, settle, |meta| wire::params(params, meta))
+    }
+
+    /// Lists the tools again; settles with a JSON array, which is then what may be called.
+    pub fn list_tools(&self, terms: Terms, settle: Settle) -> tokio::task::AbortHandle {
+        let shared = self.0.clone();
+        let task = self.0.runtime.spawn(async move {
+            let outcome = shared.list_again(terms).await;
+            settle.with(outcome);
+        });
+        task.abort_handle()
+    }
+
+    /// Gives a call up: the server is told, a late answer is ignored. True when the call will not settle any more, false when it has.
+    #[must_use]
+    pub fn cancel(&self, id: u64) -> bool {
+        self.0.give_up(id).map(Settle::forget).is_some()
+    }
+
+    /// Ends the session: pending calls reject at once, then the server is stopped. Idempotent.
+    pub fn close(&self, reason: Reason) {
+        self.0.close(reason);
+    }
+
+    /// How it ended, once it has.
+    pub async fn closed(&self) -> CloseInfo {
+        self.0.until_closed().await
+    }
+
+    /// The tail of stderr, redacted.
+    #[must_use]
+    pub fn stderr(&self) -> String {
+        self.0.link.get().map(|link| link.stderr()).unwrap_or_default()
+    }
+
+    /// Counters and bounded samples.
+    #[must_use]
+    pub fn diagnostics(&self) -> Value {
+        let (pending, begun, unexpected) = self.0.calls.counts();
+        let mut diagnostics = Map::new();
+        let link = self.0.link.get().map(|link| link.diagnostics()).unwrap_or_default();
+        diagnostics.extend(link.into_iter().map(|(name, value)| (name.to_owned(), value)));
+        let own = [
+            ("calls", begun),
+            ("pendingCalls", pending as u64),
+            ("unexpectedAnswers", unexpected),
+            ("unknownMessages", self.0.unknown.load(Ordering::Relaxed)),
+            ("handshakeMs", self.0.handshake_ms.load(Ordering::Relaxed)),
+        ];
+        diagnostics.extend(own.map(|(name, value)| (name.to_owned(), value.into())));
+        Value::Object(diagnostics)
+    }
+}
+
+impl Shared {
+    fn link(&self) -> Result<&Arc<dyn Link>, McpError> {
+        self.link.get().ok_or_else(|| self.closed_error())
+    }
+
+    fn modern_meta(&self) -> Option<&str> {
+        self.negotiated.get().and_then(|negotiated| negotiated.modern_meta.as_deref())
+    }
+
+    fn closed_error(&self) -> McpError {
+        McpError::new(ErrorCode::Closed, format!("The connection to {} is closed.", self.id)).of_server(&self.id)
+    }
+
+    fn check_tool(&self, name: &str) -> Result<(), McpError> {
+        let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        if names.contains(name) || self.closing.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let nearest = nearest(name, names.iter().map(String::as_str));
+        let hint = nearest.map(|nearest| format!("; did you mean {}?", wire::quoted(nearest)));
+        let shown = wire::quoted(&name[..name.floor_char_boundary(100)]);
+        let message = format!("The server {} has no tool {shown}{}", self.id, hint.as_deref().unwrap_or("."));
+        let error = McpError::new(ErrorCode::ToolNotFound, message).with("tool", name);
+        Err(error.with("nearest", nearest.map(str::to_owned)).of_server(&self.id))
+    }
+
+    fn begin(
+        &self,
+        method: &str,
+        asked: Asked<'_>,
+        settle: Settle,
+        params: impl FnOnce(wire::Meta<'_>) -> Result<Option<String>, McpError>,
+    ) -> Option<u64> {
+        let wants_progress = asked.terms.wants_progress();
+        let id = self.calls.begin(asked.terms, settle)?;
+        let progress_token = wants_progress.then_some(id);
+        let meta = wire::Meta { given: asked.meta, progress_token, modern: self.modern_meta() };
+        let sent = params(meta).and_then(|params| {
+            let frame = Frame { id: Some(id), text: wire::request(id, method, params.as_deref()) };
+            // A link that is gone says so with all there is to say; the call waits for that.
+            self.link().map(|link| link.send(frame))
+        });
+        match sent {
+            Ok(Sent::Taken | Sent::Gone) => Some(id),
+            Err(error) => {
+                if let Some(settle) = self.calls.withdraw(id) {
+                    settle.with(Err(error.of_server(&self.id)));
+                }
+                None
+            }
+        }
+    }
+
+    /// One request of the session's own. Dropping the future gives the request up.
+    async fn ask(&self, method: &str, params: Option<&str>, terms: Terms) -> Outcome {
+        let (sender, answer) = tokio::sync::oneshot::channel();
+        let settle = Settle::new(|outcome| drop(sender.send(outcome)));
+        let id = self.calls.begin(terms, settle);
+        let guard = id.map(|id| GiveUp { shared: self, id });
+        if let Some(id) = id {
+            self.link()?.send(Frame { id: Some(id), text: wire::request(id, method, params) });
+        }
+        let outcome = answer.await.unwrap_or_else(|_| Err(self.closed_error()));
+        // Answered: giving it up finds nothing any more.
+        drop(guard);
+        outcome
+    }
+
+    /// Takes a call back and tells the server, unless nothing was sent yet. `initialize` is never cancelled on the wire: the
+    /// process is stopped instead (2025-11-25, cancellation).
+    fn give_up(&self, id: u64) -> Option<Settle> {
+        let settle = self.calls.withdraw(id)?;
+        self.tell_cancelled(id);
+        Some(settle)
+    }
+
+    fn tell_cancelled(&self, id: u64) {
+        if let Some(link) = self.link.get().filter(|_| self.negotiated.get().is_some()) {
+            if !link.withdraw(id) {
+                link.send(Frame { id: None, text: wire::cancelled(id) });
+            }
+        }
+    }
+
+    fn expired(&self, call: Expired) {
+        self.tell_cancelled(call.id);
+        call.settle.with(Err(call.error.of_server(&self.id)));
+    }
+
+    async fn list_again(&self, terms: Terms) -> Outcome {
+        let _one_at_a_time = self.listing.lock().await;
+        let time = terms.timeout.unwrap_or(self.timeout);
+        let each = Terms { timeout: None, total: None, ..terms };
+        let listed = tokio::time::timeout(time, self.list(each)).await;
+        let listed = listed.unwrap_or_else(|_| Err(timed_out("list", time, "list its tools")));
+        listed.map(|tools| self.set_tools(tools)).map_err(|error| error.of_server(&self.id))
+    }
+
+    async fn list(&self, terms: Terms) -> Result<Tools, McpError> {
+        if self.negotiated.get().is_some_and(Negotiated::offers_tools) {
+            listing::list(self, terms).await
+        } else {
+            Ok(Tools { json: "[]".to_owned(), names: HashSet::new() })
+        }
+    }
+
+    fn set_tools(&self, tools: Tools) -> String {
+        *self.names.lock().unwrap_or_else(PoisonError::into_inner) = tools.names;
+        tools.json
+    }
+
+    fn warn(&self, code: &'static str, message: String, details: Vec<(&'static str, Value)>) {
+        if self.listens.warning {
+            self.owner.heard(Event::Warning { code, message, details });
+        }
+    }
+
+    fn close(self: &Arc<Self>, reason: Reason) {
+        self.end(reason, &self.closed_error());
+    }
+
+    /// Callers are released first, the server is stopped after.
+    fn end(self: &Arc<Self>, reason: Reason, error: &McpError) {
+        if self.closing.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        self.calls.end(error);
+        let shared = self.clone();
+        self.runtime.spawn(async move {
+            let end = match shared.link.get() {
+                Some(link) => link.close(shared.waits).await,
+                None => return,
+            };
+            let info = CloseInfo { reason, end };
+            if shared.connected.load(Ordering::Acquire) {
+                shared.owner.heard(Event::Closed(info.clone()));
+            }
+            shared.closed.send_replace(Some(info));
+        });
+    }
+
+    async fn until_closed(&self) -> CloseInfo {
+        let mut closed = self.closed.subscribe();
+        loop {
+            if let Some(info) = closed.borrow_and_update().clone() {
+                return info;
+            }
+            // The sender is in self: this cannot fail while self is borrowed.
+            let _ = closed.changed().await;
+        }
+    }
+}
+
+/// Gives a request up when whoever asked no longer waits.
+struct GiveUp<'a> {
+    shared: &'a Shared,
+    id: u64,
+}
+
+impl Drop for GiveUp<'_> {
+    fn drop(&mut self) {
+        drop(self.shared.give_up(self.id));
+    }
+}
+
+fn timed_out(phase: &'static str, time: Duration, what: &str) -> McpError {
+    let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    let message = format!("The server did not {what} within {ms} ms; raise the timeout if it may take longer.");
+    McpError::new(ErrorCode::Timeout, message).with("phase", phase).with("ms", ms)
+}
