@@ -1,5 +1,8 @@
 //! A value as JavaScript gave it: JSON, and what JSON cannot say. `node::values` reads it, the rest of this room judges it.
 
+#[cfg(test)]
+mod written;
+
 /// Deeper values than this are not read: definitions and options are four levels deep at most.
 pub const MAX_DEPTH: usize = 6;
 
