@@ -1,0 +1,109 @@
+//! The handle of a started server, and the one task behind it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+
+use super::guardian::{Guardian, Listing};
+use super::ladder::{self, Ended, Outcome, Waits};
+use super::watch::{Exit, Leader};
+
+/// A server's process, shared by all clones.
+///
+/// Whoever holds it calls [`Process::stop`], also after the process left by itself: until then the direct child stays a
+/// zombie, so that its number cannot become somebody else's. When the last clone is dropped without that, the task behind it runs the
+/// ladder with short waits.
+#[derive(Debug, Clone)]
+pub struct Process(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    pid: u32,
+    exit: watch::Receiver<Option<Exit>>,
+    orders: mpsc::UnboundedSender<Waits>,
+    outcome: watch::Receiver<Option<Outcome>>,
+    guardian: Option<&'static Guardian>,
+}
+
+/// For a process that nobody holds any more. As long as the guardian waits, which serves the same case.
+const UNHELD: Waits =
+    Waits { end_of_input: Duration::from_millis(300), terminate: Duration::from_millis(300) };
+
+impl Process {
+    /// Puts the task behind a leader that was just started.
+    pub(super) fn supervise(leader: Leader, listing: Option<Listing>) -> Self {
+        let (orders, ordered) = mpsc::unbounded_channel();
+        let (finish, outcome) = watch::channel(None);
+        let shared = Shared {
+            pid: leader.pid().as_raw_nonzero().get().unsigned_abs(),
+            exit: leader.subscribe(),
+            orders,
+            outcome,
+            guardian: listing.as_ref().map(Listing::guardian),
+        };
+        tokio::spawn(supervise(leader, listing, ordered, finish));
+        Self(Arc::new(shared))
+    }
+
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.0.pid
+    }
+
+    /// How the direct child ended, once it has.
+    #[must_use]
+    pub fn exit(&self) -> Option<Exit> {
+        *self.0.exit.borrow()
+    }
+
+    /// Waits until the direct child has ended, for any number of callers.
+    pub async fn exited(&self) -> Exit {
+        let mut exit = self.0.exit.clone();
+        // The sender lives until an exit was sent, unless the runtime is being torn down.
+        exit.wait_for(Option::is_some).await.map_or_else(|_| Exit::default(), |exit| exit.unwrap_or_default())
+    }
+
+    /// Ends the process and its group, and tells what that took. The caller has ended the server's input already.
+    ///
+    /// Runs once, with the waits of the first caller, also when that caller is dropped; all callers get the same outcome, after
+    /// the two waits and 2 s at the latest.
+    pub async fn stop(&self, waits: Waits) -> Outcome {
+        // Refused only when the ladder is through and the task gone: then the outcome is there.
+        let _ = self.0.orders.send(waits);
+        let mut outcome = self.0.outcome.clone();
+        let outcome = outcome.wait_for(Option::is_some).await.ok().and_then(|outcome| outcome.clone());
+        // Without an outcome the runtime is being torn down, and nobody can say more than this.
+        outcome.unwrap_or_else(|| Outcome {
+            exit: self.exit(),
+            ended: Ended::Kill,
+            survivors: vec![self.pid()],
+        })
+    }
+
+    /// Why the guardian would not end this server if the host died now, in a sentence; `None` also if it was not asked for.
+    ///
+    /// The start of a guardian is never waited for by a spawn, so this may take some milliseconds after the first one.
+    pub async fn guardian_warning(&self) -> Option<String> {
+        self.0.guardian?.warning().await
+    }
+}
+
+async fn supervise(
+    mut leader: Leader,
+    listing: Option<Listing>,
+    mut ordered: mpsc::UnboundedReceiver<Waits>,
+    finish: watch::Sender<Option<Outcome>>,
+) {
+    let order = tokio::select! {
+        order = ordered.recv() => order,
+        // Only to tell those who wait for the exit.
+        _ = leader.left() => ordered.recv().await,
+    };
+    let outcome = ladder::climb(&mut leader, order.unwrap_or(UNHELD)).await;
+    finish.send_replace(Some(outcome));
+    // One that survived SIGKILL waits in the kernel, and is reaped whenever it comes back.
+    leader.left().await;
+    leader.reap();
+    drop(listing);
+}

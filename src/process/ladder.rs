@@ -1,0 +1,100 @@
+//! The stop ladder: end of input, SIGTERM to the group, SIGKILL to the group. It always comes to an end.
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::group::Group;
+use super::watch::{Exit, Leader};
+
+/// How long each rung waits before the next.
+#[derive(Debug, Clone, Copy)]
+pub struct Waits {
+    /// After the end of the server's input, before SIGTERM.
+    pub end_of_input: Duration,
+    /// After SIGTERM, before SIGKILL.
+    pub terminate: Duration,
+}
+
+/// How a server ended, together with everybody in its group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// The direct child's; `None` if even SIGKILL did not end it in time.
+    pub exit: Option<Exit>,
+    /// What it took for the whole group.
+    pub ended: Ended,
+    /// The pids that SIGKILL did not end within 2 s: waiting in the kernel, or of another user.
+    pub survivors: Vec<u32>,
+}
+
+/// The highest rung that was needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// The server had left before it was asked to, and left nobody behind.
+    ByItself,
+    EndOfInput,
+    Terminate,
+    Kill,
+}
+
+/// How long SIGKILL is repeated. Whatever can die is dead after the first; the bound is for what cannot.
+const KILL_STAGE: Duration = Duration::from_secs(2);
+
+const FIRST_GAP: Duration = Duration::from_millis(1);
+const LONGEST_GAP: Duration = Duration::from_millis(50);
+
+/// Runs the ladder from the end of the input, which the caller has brought about, and reaps the leader unless it survives.
+pub(super) async fn climb(leader: &mut Leader, waits: Waits) -> Outcome {
+    let group = Group::led_by(leader.pid());
+    let mut ended = if leader.look().is_some() { Ended::ByItself } else { Ended::EndOfInput };
+
+    let polite = timeout(waits.end_of_input, leader.left()).await.is_ok();
+    // The leader runs or is a zombie, so the number of the group is ours. A leader that left does not end the matter:
+    // whoever it left behind has lost its reason to be (BR-01: a wrapper ends at once, the real server stays).
+    group.signal(Signal::TERM);
+    let mut empty = false;
+    if polite {
+        leader.reap();
+        empty = !group.lives().await;
+    }
+    if !empty {
+        ended = Ended::Terminate;
+        empty = emptied(leader, group, waits.terminate, None).await;
+    }
+    if !empty {
+        ended = Ended::Kill;
+        empty = emptied(leader, group, KILL_STAGE, Some(Signal::KILL)).await;
+    }
+    let survivors = if empty { Vec::new() } else { group.members().await };
+    Outcome { exit: leader.look(), ended, survivors }
+}
+
+/// Whether the leader and its group were gone `within` this time. The signal is repeated at each look, because a process
+/// that was being forked during the first one may have escaped it (BR-08).
+async fn emptied(leader: &mut Leader, group: Group, within: Duration, signal: Option<Signal>) -> bool {
+    let deadline = Instant::now() + within;
+    let mut gap = FIRST_GAP;
+    loop {
+        let left = leader.look().is_some();
+        if left {
+            leader.reap();
+            if !group.lives().await {
+                return true;
+            }
+        }
+        if Instant::now() >= deadline {
+            return false;
+        }
+        if let Some(signal) = signal {
+            group.signal(signal);
+        }
+        let gap_now = gap.min(deadline.saturating_duration_since(Instant::now()));
+        if left {
+            sleep(gap_now).await;
+        } else {
+            let _ = timeout(gap_now, leader.left()).await;
+        }
+        gap = (gap * 2).min(LONGEST_GAP);
+    }
+}
