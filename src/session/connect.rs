@@ -16,9 +16,10 @@ use super::inbox::{Inbox, LISTING};
 use super::{Owner, Session, Shared, handshake, wire};
 use crate::error::{ErrorCode, McpError};
 use crate::link::stdio::{self, Opening};
-use crate::policy::definition::{Definition, Platform};
+use crate::policy::definition::Definition;
 use crate::policy::environment;
 use crate::policy::options::Options;
+use crate::policy::platform::Platform;
 use crate::policy::redact::Redactor;
 use crate::process::{Command, Waits};
 

@@ -27,7 +27,7 @@ const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 
 /// What both sides agreed on; the texts are JSON as the server wrote it.
 #[derive(Debug)]
-pub struct Negotiated {
+pub(super) struct Negotiated {
     pub version: ProtocolVersion,
     /// What every request carries, on a modern connection.
     pub modern_meta: Option<String>,
@@ -38,13 +38,13 @@ pub struct Negotiated {
 
 impl Negotiated {
     /// Whether the server has tools at all (BR-20).
-    pub fn offers_tools(&self) -> bool {
+    pub(super) fn offers_tools(&self) -> bool {
         fields(&self.capabilities, ["tools"]).is_some_and(|[tools]| tools.is_some_and(|tools| !is_null(tools)))
     }
 }
 
 /// Runs the handshake.
-pub async fn negotiate(shared: &Shared, protocol: Protocol) -> Result<Negotiated, McpError> {
+pub(super) async fn negotiate(shared: &Shared, protocol: Protocol) -> Result<Negotiated, McpError> {
     let newest = ProtocolVersion::LATEST_WITH_INITIALIZE;
     match protocol {
         Protocol::Modern => discover(shared).await,

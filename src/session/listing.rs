@@ -37,7 +37,7 @@ struct Listed<'a> {
 }
 
 /// Asks for all pages. What was odd and cost less than the list becomes a warning.
-pub async fn list(shared: &Shared, terms: Terms) -> Result<Tools, McpError> {
+pub(super) async fn list(shared: &Shared, terms: Terms) -> Result<Tools, McpError> {
     let mut listed = Listed {
         filter: &shared.filter,
         texts: Vec::new(),

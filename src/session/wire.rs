@@ -14,7 +14,7 @@ use crate::link::fields::members;
 
 /// The `_meta` of one request, before it is text.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Meta<'a> {
+pub(super) struct Meta<'a> {
     /// The JSON object the caller gave.
     pub given: Option<&'a str>,
     /// Progress is wanted, under this token.
@@ -25,7 +25,7 @@ pub struct Meta<'a> {
 
 /// The frame of a request; `params` is the text of a JSON object.
 #[must_use]
-pub fn request(id: u64, method: &str, params: Option<&str>) -> String {
+pub(super) fn request(id: u64, method: &str, params: Option<&str>) -> String {
     let mut text = String::with_capacity(64 + method.len() + params.map_or(0, str::len));
     // Writing to a String cannot fail.
     let _ = write!(text, r#"{{"jsonrpc":"2.0","id":{id},"method":{}"#, quoted(method));
@@ -39,20 +39,20 @@ pub fn request(id: u64, method: &str, params: Option<&str>) -> String {
 
 /// The frame of a notification.
 #[must_use]
-pub fn notification(method: &str, params: Option<&str>) -> String {
+pub(super) fn notification(method: &str, params: Option<&str>) -> String {
     let params = params.map(|params| format!(r#","params":{params}"#)).unwrap_or_default();
     format!(r#"{{"jsonrpc":"2.0","method":{}{params}}}"#, quoted(method))
 }
 
 /// What tells the server that nobody waits any more. No text of the host goes along (BR-39).
 #[must_use]
-pub fn cancelled(id: u64) -> String {
+pub(super) fn cancelled(id: u64) -> String {
     notification("notifications/cancelled", Some(&format!(r#"{{"requestId":{id}}}"#)))
 }
 
 /// The answer to a request of the server: `id` is the text of its id. Only `ping` is served; no capability is declared.
 #[must_use]
-pub fn answer(id: &str, method: &str) -> String {
+pub(super) fn answer(id: &str, method: &str) -> String {
     if method == "ping" {
         return format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#);
     }
@@ -61,7 +61,7 @@ pub fn answer(id: &str, method: &str) -> String {
 }
 
 /// The params of `tools/call`; `arguments` is the text of a JSON object.
-pub fn tool_call(name: &str, arguments: &str, meta: Meta<'_>) -> Result<String, McpError> {
+pub(super) fn tool_call(name: &str, arguments: &str, meta: Meta<'_>) -> Result<String, McpError> {
     let mut text = String::with_capacity(48 + name.len() + arguments.len());
     let _ = write!(text, r#"{{"name":{},"arguments":{arguments}"#, quoted(name));
     if let Some(meta) = meta_text(meta, None)? {
@@ -73,7 +73,7 @@ pub fn tool_call(name: &str, arguments: &str, meta: Meta<'_>) -> Result<String, 
 }
 
 /// The params of any request: what was given, with the `_meta` worked in.
-pub fn params(given: Option<&str>, meta: Meta<'_>) -> Result<Option<String>, McpError> {
+pub(super) fn params(given: Option<&str>, meta: Meta<'_>) -> Result<Option<String>, McpError> {
     if meta.given.is_none() && meta.progress_token.is_none() && meta.modern.is_none() {
         return Ok(given.map(str::to_owned));
     }
@@ -86,19 +86,19 @@ pub fn params(given: Option<&str>, meta: Meta<'_>) -> Result<Option<String>, Mcp
 }
 
 /// The params of `initialize`. No capability is declared: what is not declared is not asked for.
-pub fn initialize(version: &ProtocolVersion) -> Result<String, McpError> {
+pub(super) fn initialize(version: &ProtocolVersion) -> Result<String, McpError> {
     let params = InitializeRequestParams::new(ClientCapabilities::default(), client());
     to_text(&params.with_protocol_version(version.clone()))
 }
 
 /// Version, client and capabilities, as revisions from 2026-07-28 on want them in the `_meta` of every request.
-pub fn modern_meta(version: &ProtocolVersion) -> Result<String, McpError> {
+pub(super) fn modern_meta(version: &ProtocolVersion) -> Result<String, McpError> {
     to_text(&RequestMetaObject::with_client_context(version.clone(), client(), ClientCapabilities::default()))
 }
 
 /// A JSON string.
 #[must_use]
-pub fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 

@@ -13,15 +13,13 @@ pub mod read;
 pub mod stderr;
 
 use std::future::Future;
-use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
+use tokio::net::unix::pipe::Receiver as Stdout;
 use tokio::sync::OnceCell;
 
 use self::lines::{Chunk, Lines};
@@ -33,7 +31,7 @@ use super::envelope::{self, Line};
 use super::{Arrival, End, Frame, Gone, Link, Receiver, Sent};
 use crate::error::{ErrorCode, McpError};
 use crate::policy::redact::Redactor;
-use crate::process::{self, Command, Process, Waits};
+use crate::process::{self, Command, Ended, Process, SpawnError, Waits};
 
 /// Larger lines are read on the pool: scanning them would hold up every other session (about 1 ms a MiB).
 const POOL_FROM: usize = 1024 * 1024;
@@ -67,10 +65,7 @@ pub struct Stdio {
 
 /// Starts the server and everything that reads from it. Must be called on the I/O thread.
 pub async fn open(opening: Opening, receiver: Arc<dyn Receiver>) -> Result<Arc<Stdio>, McpError> {
-    let spawned = process::spawn(opening.command, opening.guardian).await?;
-    if let Some(warning) = spawned.warning {
-        receiver.warning("WARN_MCP_GUARDIAN", warning, Vec::new());
-    }
+    let spawned = process::spawn(opening.command, opening.guardian).await.map_err(|error| not_started(&error))?;
     let internal = |error: std::io::Error| {
         McpError::new(ErrorCode::Internal, format!("The pipes to the server could not be watched: {error}."))
     };
@@ -82,8 +77,14 @@ pub async fn open(opening: Opening, receiver: Arc<dyn Receiver>) -> Result<Arc<S
         end: OnceCell::new(),
         process: spawned.process,
     });
-    let stdout = AsyncFd::with_interest(spawned.stdout, Interest::READABLE).map_err(internal)?;
-    let (writer, listener, reader) = (stdio.clone(), stdio.clone(), stdio.clone());
+    let stdout = Stdout::from_owned_fd(spawned.stdout).map_err(internal)?;
+    let (writer, listener, reader, guarded) = (stdio.clone(), stdio.clone(), stdio.clone(), stdio.clone());
+    let hears_warnings = receiver.clone();
+    tokio::spawn(async move {
+        if let Some(warning) = guarded.process.guardian_warning().await {
+            hears_warnings.warning("WARN_MCP_GUARDIAN", warning, Vec::new());
+        }
+    });
     tokio::spawn(async move { writer.pipe.run().await });
     let hears_lines = opening.wants_stderr.then(|| {
         let receiver = receiver.clone();
@@ -95,7 +96,7 @@ pub async fn open(opening: Opening, receiver: Arc<dyn Receiver>) -> Result<Arc<S
 }
 
 impl Stdio {
-    async fn run(&self, stdout: AsyncFd<OwnedFd>, limit: usize, receiver: &dyn Receiver) {
+    async fn run(&self, stdout: Stdout, limit: usize, receiver: &dyn Receiver) {
         let gone = match self.read(&stdout, limit, receiver).await {
             Err(error) => Gone { error, protocol_error: true },
             Ok(()) => {
@@ -109,7 +110,7 @@ impl Stdio {
     }
 
     /// Reads until nothing more can come; an error is the server's breach of the protocol.
-    async fn read(&self, stdout: &AsyncFd<OwnedFd>, limit: usize, receiver: &dyn Receiver) -> Result<(), McpError> {
+    async fn read(&self, stdout: &Stdout, limit: usize, receiver: &dyn Receiver) -> Result<(), McpError> {
         let mut lines = Lines::new(limit);
         let mut last_bytes = None;
         loop {
@@ -122,7 +123,7 @@ impl Stdio {
                     read = read_some(stdout, space) => read,
                 },
                 Some(bytes) if bytes > LAST_READ_MAX => Read::End,
-                Some(_) => read_now(stdout.get_ref(), space),
+                Some(_) => read_now(stdout, space),
             };
             if read != Read::Some {
                 break;
@@ -222,7 +223,12 @@ impl Link for Stdio {
                 End {
                     exit_code: outcome.exit.and_then(|exit| exit.code),
                     signal: outcome.exit.and_then(|exit| exit.signal_name()),
-                    ended: outcome.ended.as_str(),
+                    ended: match outcome.ended {
+                        Ended::ByItself => "by-itself",
+                        Ended::EndOfInput => "end-of-input",
+                        Ended::Terminate => "terminate",
+                        Ended::Kill => "kill",
+                    },
                     survivors: outcome.survivors,
                 }
             });
@@ -251,6 +257,13 @@ impl Link for Stdio {
             ("skippedLineSamples", self.noise.samples().into()),
         ]
     }
+}
+
+fn not_started(error: &SpawnError) -> McpError {
+    McpError::new(ErrorCode::Spawn, format!("{error}."))
+        .with("errno", error.errno)
+        .with("path", error.path.to_string_lossy())
+        .with("what", error.what.as_str())
 }
 
 fn too_large(limit: usize, why: &str) -> McpError {

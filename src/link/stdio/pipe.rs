@@ -5,12 +5,11 @@
 //! which copies at most what the kernel's pipe holds (64 KiB).
 
 use std::collections::VecDeque;
+use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustix::io::Errno;
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
+use tokio::net::unix::pipe::Sender;
 use tokio::sync::Notify;
 
 use crate::link::{Frame, Sent};
@@ -26,7 +25,8 @@ pub struct Pipe {
 }
 
 struct State {
-    fd: Option<Arc<AsyncFd<OwnedFd>>>,
+    /// `None` once the input has ended. The descriptor closes with the last clone.
+    sender: Option<Arc<Sender>>,
     queue: VecDeque<Frame>,
     /// Bytes of the first queued frame that are written.
     written: usize,
@@ -35,10 +35,10 @@ struct State {
 }
 
 impl Pipe {
-    /// Takes a non-blocking descriptor. Must be called on the I/O thread, and [`Pipe::run`] spawned there.
+    /// Takes the near end. Must be called on the I/O thread, and [`Pipe::run`] spawned there.
     pub fn new(fd: OwnedFd) -> std::io::Result<Self> {
-        let fd = Arc::new(AsyncFd::with_interest(fd, Interest::WRITABLE)?);
-        let state = State { fd: Some(fd), queue: VecDeque::new(), written: 0, unasked: 0, bytes: 0 };
+        let sender = Some(Arc::new(Sender::from_owned_fd(fd)?));
+        let state = State { sender, queue: VecDeque::new(), written: 0, unasked: 0, bytes: 0 };
         Ok(Self { state: Mutex::new(state), changed: Notify::new() })
     }
 
@@ -46,7 +46,7 @@ impl Pipe {
     pub fn send(&self, mut frame: Frame) -> Sent {
         frame.text.push('\n');
         let mut state = self.lock();
-        if state.fd.is_none() {
+        if state.sender.is_none() {
             return Sent::Gone;
         }
         if frame.id.is_none() {
@@ -60,7 +60,7 @@ impl Pipe {
         if was_idle && !state.write() {
             self.changed.notify_one();
         }
-        if state.fd.is_none() { Sent::Gone } else { Sent::Taken }
+        if state.sender.is_none() { Sent::Gone } else { Sent::Taken }
     }
 
     /// Takes a queued frame back if none of it was written.
@@ -85,14 +85,15 @@ impl Pipe {
     /// Writes what was queued, until the pipe is ended.
     pub async fn run(&self) {
         loop {
-            let Some(fd) = self.lock().fd.clone() else { return };
+            let Some(sender) = self.lock().sender.clone() else { return };
             tokio::select! {
                 () = self.changed.notified() => {}
-                ready = fd.writable(), if self.has_queued() => match ready {
-                    // The write itself tells whether the kernel's buffer is full; readiness is cleared then.
-                    Ok(mut guard) => if !self.lock().write() { guard.clear_ready() },
-                    Err(_) => self.end(),
-                },
+                ready = sender.writable(), if self.has_queued() => {
+                    if ready.is_err() {
+                        self.end();
+                    }
+                    self.lock().write();
+                }
             }
         }
     }
@@ -109,8 +110,8 @@ impl Pipe {
 impl State {
     /// Writes as much as goes at once; true when the queue is empty or the pipe is gone.
     fn write(&mut self) -> bool {
-        while let (Some(fd), Some(frame)) = (&self.fd, self.queue.front()) {
-            match rustix::io::write(fd.get_ref(), &frame.text.as_bytes()[self.written..]) {
+        while let (Some(sender), Some(frame)) = (&self.sender, self.queue.front()) {
+            match sender.try_write(&frame.text.as_bytes()[self.written..]) {
                 Ok(count) => {
                     self.bytes += count as u64;
                     self.written += count;
@@ -120,18 +121,20 @@ impl State {
                         self.queue.pop_front();
                     }
                 }
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return false,
-                // EPIPE: nobody reads. That the server is gone is the watcher's to say, with its exit code. Node and Rust ignore
-                // SIGPIPE, so this is an error and not a signal.
-                Err(_) => self.clear(),
+                Err(error) => match error.kind() {
+                    ErrorKind::Interrupted => {}
+                    ErrorKind::WouldBlock => return false,
+                    // EPIPE: nobody reads. That the server is gone is the watcher's to say, with its exit code. Node and Rust ignore
+                    // SIGPIPE, so this is an error and not a signal.
+                    _ => self.clear(),
+                },
             }
         }
         true
     }
 
     fn clear(&mut self) {
-        self.fd = None;
+        self.sender = None;
         self.queue.clear();
         self.written = 0;
         self.unasked = 0;

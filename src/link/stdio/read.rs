@@ -1,9 +1,8 @@
-//! Reading from a non-blocking pipe on the I/O thread.
+//! Reading from a pipe on the I/O thread.
 
-use std::os::fd::OwnedFd;
+use std::io::ErrorKind;
 
-use rustix::io::Errno;
-use tokio::io::unix::AsyncFd;
+use tokio::net::unix::pipe::Receiver;
 
 /// What one read gave.
 #[derive(Debug, PartialEq, Eq)]
@@ -17,24 +16,28 @@ pub enum Read {
 }
 
 /// Appends what is there now to the spare room of `buffer`, without waiting.
-pub fn read_now(fd: &OwnedFd, buffer: &mut Vec<u8>) -> Read {
+pub fn read_now(pipe: &Receiver, buffer: &mut Vec<u8>) -> Read {
     loop {
-        match rustix::io::read(fd, rustix::buffer::spare_capacity(buffer)) {
+        match pipe.try_read_buf(buffer) {
             Ok(0) => return Read::End,
             Ok(_) => return Read::Some,
-            Err(Errno::INTR) => {}
-            Err(Errno::AGAIN) => return Read::Nothing,
-            Err(_) => return Read::End,
+            Err(error) => match error.kind() {
+                ErrorKind::Interrupted => {}
+                ErrorKind::WouldBlock => return Read::Nothing,
+                _ => return Read::End,
+            },
         }
     }
 }
 
 /// Waits until something can be read and appends it. Cancel-safe.
-pub async fn read_some(fd: &AsyncFd<OwnedFd>, buffer: &mut Vec<u8>) -> Read {
+pub async fn read_some(pipe: &Receiver, buffer: &mut Vec<u8>) -> Read {
     loop {
-        let Ok(mut ready) = fd.readable().await else { return Read::End };
-        match read_now(fd.get_ref(), buffer) {
-            Read::Nothing => ready.clear_ready(),
+        if pipe.readable().await.is_err() {
+            return Read::End;
+        }
+        match read_now(pipe, buffer) {
+            Read::Nothing => {}
             read => return read,
         }
     }

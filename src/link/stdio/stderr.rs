@@ -4,8 +4,7 @@ use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
+use tokio::net::unix::pipe::Receiver;
 use tokio::sync::watch;
 
 use super::read::{Read, read_some};
@@ -68,14 +67,14 @@ impl Stderr {
     /// Reads until the end, or until the server has left and nothing more is there (a grandchild may hold the pipe open).
     /// `on_line` gets each line, redacted; without a listener lines are not even cut out.
     pub async fn run(&self, fd: OwnedFd, process: &Process, on_line: Option<impl Fn(String) + Send>) {
-        if let Ok(fd) = AsyncFd::with_interest(fd, Interest::READABLE) {
+        if let Ok(pipe) = Receiver::from_owned_fd(fd) {
             let mut lines = on_line.map(|on_line| (LineCutter::new(&self.redactor), on_line));
             let mut buffer = Vec::with_capacity(16 * 1024);
             let mut left = false;
             loop {
                 buffer.clear();
                 let read = tokio::select! {
-                    read = read_some(&fd, &mut buffer) => read,
+                    read = read_some(&pipe, &mut buffer) => read,
                     _ = process.exited(), if !left => { left = true; continue }
                     () = std::future::ready(()), if left => Read::Nothing,
                 };

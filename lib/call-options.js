@@ -1,0 +1,81 @@
+'use strict'
+
+const { invalidArgument } = require('./errors.js')
+const { theHost } = require('./host.js')
+
+const KNOWN = ['signal', 'timeout', 'resetTimeoutOnProgress', 'maxTotalTimeout', 'onProgress', 'onprogress', 'meta']
+
+/** Longest time a timer of the runtime takes: 2^31 - 1 ms, about 24 days. */
+const LONGEST = 2 ** 31 - 1
+
+/**
+ * What a call was asked for, checked.
+ *
+ * @param {unknown} given an AbortSignal, McpCallOptions or nothing
+ * @returns {{ signal?: AbortSignal, onProgress?: (progress: object) => void, native?: object }}
+ */
+function callOptions(given) {
+  if (given === undefined) return {}
+  if (isAbortSignal(given)) return { signal: given }
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) {
+    throw invalidArgument('options', 'must be an AbortSignal or an object of call options')
+  }
+  for (const name of Object.keys(given)) {
+    if (!KNOWN.includes(name) && given[name] !== undefined) throw unknownOption(name)
+  }
+  const { signal, timeout, resetTimeoutOnProgress, maxTotalTimeout, meta } = given
+  const onProgress = given.onProgress ?? given.onprogress
+  if (signal !== undefined && !isAbortSignal(signal)) throw invalidArgument('options.signal', 'must be an AbortSignal')
+  if (onProgress !== undefined && typeof onProgress !== 'function') {
+    throw invalidArgument('options.onProgress', 'must be a function')
+  }
+  if (resetTimeoutOnProgress !== undefined && typeof resetTimeoutOnProgress !== 'boolean') {
+    throw invalidArgument('options.resetTimeoutOnProgress', 'must be a boolean')
+  }
+  const native = {
+    timeout: milliseconds('options.timeout', timeout),
+    maxTotalTimeout: milliseconds('options.maxTotalTimeout', maxTotalTimeout),
+    resetTimeoutOnProgress,
+    wantsProgress: onProgress !== undefined,
+    meta: meta === undefined ? undefined : jsonObject('options.meta', meta),
+  }
+  return { signal, onProgress, native }
+}
+
+/** The text of a value that must be a JSON object. Nothing that cannot be sent is ever begun. */
+function jsonObject(path, value) {
+  let text
+  try {
+    text = JSON.stringify(value)
+  } catch (cause) {
+    throw invalidArgument(path, 'cannot be written as JSON (a BigInt, a cycle, or a toJSON or getter that throws)', {
+      cause,
+    })
+  }
+  // What counts is what toJSON made of it.
+  if (typeof text !== 'string' || text[0] !== '{') throw invalidArgument(path, 'must be a JSON object')
+  return text
+}
+
+function isAbortSignal(value) {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    typeof value.aborted === 'boolean' &&
+    typeof value.addEventListener === 'function'
+  )
+}
+
+function milliseconds(path, value) {
+  if (value === undefined) return undefined
+  if (typeof value === 'number' && value >= 1 && value <= LONGEST) return value
+  throw invalidArgument(path, `must be a number of milliseconds from 1 to ${LONGEST}`)
+}
+
+function unknownOption(name) {
+  const nearest = theHost().nearest(name, KNOWN)
+  const hint = nearest === null ? `known are ${KNOWN.join(', ')}` : `did you mean ${nearest}?`
+  return invalidArgument(`options.${name}`, `is unknown; ${hint}`, { details: nearest === null ? {} : { nearest } })
+}
+
+module.exports = { callOptions, isAbortSignal, jsonObject }

@@ -1,0 +1,121 @@
+'use strict'
+
+const { isAbortSignal } = require('./call-options.js')
+const { ConnectionState, McpServerConnection, deepFreeze } = require('./connection.js')
+const { McpError, invalidArgument } = require('./errors.js')
+const { textOf, theHost } = require('./host.js')
+
+async function normalizeMcpServers(servers, options) {
+  return deepFreeze(JSON.parse(theHost().plan(servers, options, 'normalize').normalized))
+}
+
+async function connectMcpServer(definition, options) {
+  const host = theHost()
+  const plans = host.plan(definition, options, 'one')
+  const { signal, callbacks } = asked(options)
+  const [{ id }] = JSON.parse(plans.normalized)
+  return connect(host, plans, 0, id, signal, callbacks)
+}
+
+async function connectMcpServers(definitions, options) {
+  const host = theHost()
+  const plans = host.plan(definitions, options, 'group')
+  const ids = JSON.parse(plans.normalized).map(({ id }) => id)
+  if (ids.length === 0) {
+    const reason = 'must hold 1 to 8 definitions, not 0'
+    throw new McpError(`servers ${reason}`, {
+      code: 'ERR_MCP_INVALID_DEFINITION',
+      details: { path: 'servers', reason },
+    })
+  }
+  const { signal, callbacks, partial } = asked(options)
+  const abandon = new AbortController()
+  const follow = () => abandon.abort(signal.reason)
+  if (signal?.aborted) throw signal.reason
+  signal?.addEventListener('abort', follow, { once: true })
+  const starts = ids.map((id, index) => connect(host, plans, index, id, abandon.signal, callbacks))
+  // All or nothing: the first failure ends the others' starts, and they are not waited for before they are told.
+  if (!partial) for (const start of starts) start.catch(reason => abandon.abort(reason))
+  try {
+    const outcomes = await Promise.allSettled(starts)
+    if (abandon.signal.aborted) {
+      const connected = outcomes.filter(({ status }) => status === 'fulfilled')
+      await Promise.all(connected.map(({ value }) => value.close()))
+      throw abandon.signal.reason
+    }
+    return new McpServerGroup(ids, outcomes)
+  } finally {
+    signal?.removeEventListener('abort', follow)
+  }
+}
+
+/** Starts one server of judged definitions. */
+async function connect(host, plans, index, id, signal, callbacks) {
+  const state = new ConnectionState(host, id, callbacks)
+  state.closed.then(() => host.unlisten(listened))
+  let native
+  let listened
+  try {
+    const outcome = await host.perform({
+      signal,
+      start: token => {
+        listened = token
+        host.listen(token, event => state.heard(event))
+        native = plans.connect(index, token)
+      },
+      // The start settles when the server is gone, or soon after: until then it holds the event loop.
+      cancel: () => {
+        native.close()
+        return false
+      },
+      releasesOnAbort: false,
+    })
+    state.connected(textOf(outcome))
+  } catch (error) {
+    host.unlisten(listened)
+    throw error
+  }
+  return new McpServerConnection(host, native, state)
+}
+
+/** What the JavaScript side needs of options that were judged. */
+function asked(options) {
+  if (options === undefined || options === null) return { callbacks: {} }
+  const { signal, partial, onStderr, onLog, onToolsChanged, onWarning, onClose } = options
+  if (signal !== undefined && !isAbortSignal(signal)) throw invalidArgument('options.signal', 'must be an AbortSignal')
+  return { signal, partial, callbacks: { onStderr, onLog, onToolsChanged, onWarning, onClose } }
+}
+
+/** Servers that were started together. */
+class McpServerGroup {
+  #byId
+
+  constructor(ids, outcomes) {
+    const connected = outcomes.filter(({ status }) => status === 'fulfilled')
+    this.connections = Object.freeze(connected.map(({ value }) => value))
+    const failed = outcomes.flatMap(({ status, reason }, index) =>
+      status === 'rejected' ? [Object.freeze({ id: ids[index], error: reason })] : [],
+    )
+    this.failures = Object.freeze(failed)
+    this.#byId = new Map(this.connections.map(connection => [connection.id, connection]))
+    Object.freeze(this)
+  }
+
+  get(id) {
+    return this.#byId.get(id)
+  }
+
+  async close() {
+    await Promise.all(this.connections.map(connection => connection.close()))
+  }
+}
+
+if (Symbol.asyncDispose) {
+  Object.defineProperty(McpServerGroup.prototype, Symbol.asyncDispose, {
+    value: function dispose() {
+      return this.close()
+    },
+  })
+}
+
+module.exports = { connectMcpServer, connectMcpServers, normalizeMcpServers }

@@ -1,0 +1,236 @@
+'use strict'
+
+const { callOptions, jsonObject } = require('./call-options.js')
+const { invalidArgument } = require('./errors.js')
+const { safely, textOf } = require('./host.js')
+const { toolResult } = require('./results.js')
+
+/** A server that is connected, or was. Made by lib/connect.js alone. */
+class McpServerConnection {
+  #host
+  #native
+  #state
+  #isReferenced = false
+
+  /**
+   * @param {object} native handle of the session; when it is collected, the server ends
+   * @param {ConnectionState} state what the session's events change; it knows nothing of this object, so that this can be collected
+   */
+  constructor(host, native, state) {
+    this.#host = host
+    this.#native = native
+    this.#state = state
+    // Bound, because `const { callTool, close } = connection` is how people take a connection apart.
+    for (const name of ['callTool', 'listTools', 'request', 'close']) {
+      Object.defineProperty(this, name, { value: this[name].bind(this) })
+    }
+    state.closed.then(() => this.unref())
+  }
+
+  get id() {
+    return this.#state.id
+  }
+
+  get tools() {
+    return this.#state.tools
+  }
+
+  get pid() {
+    return this.#state.welcome.pid
+  }
+
+  get protocolVersion() {
+    return this.#state.welcome.protocolVersion
+  }
+
+  get serverInfo() {
+    return this.#state.welcome.serverInfo
+  }
+
+  get serverCapabilities() {
+    return this.#state.welcome.serverCapabilities
+  }
+
+  get instructions() {
+    return this.#state.welcome.instructions
+  }
+
+  get closed() {
+    return this.#state.closed
+  }
+
+  async callTool(nameOrParams, argsOrSchema, given) {
+    const call = toolCall(nameOrParams, argsOrSchema, given)
+    const args = call.args === undefined ? '{}' : jsonObject('arguments', call.args)
+    const { signal, onProgress, native } = call.options
+    const outcome = await this.#perform(signal, onProgress, token =>
+      this.#native.callTool(token, call.name, args, native),
+    )
+    return toolResult(textOf(outcome), this.id)
+  }
+
+  async request(method, params, given) {
+    if (typeof method !== 'string' || method === '') throw invalidArgument('method', 'must be a non-empty string')
+    const text = params === undefined ? undefined : jsonObject('params', params)
+    const { signal, onProgress, native } = callOptions(given)
+    const outcome = await this.#perform(signal, onProgress, token => this.#native.request(token, method, text, native))
+    return JSON.parse(textOf(outcome))
+  }
+
+  async listTools(_params, given) {
+    const { signal, native } = callOptions(given)
+    const outcome = await this.#host.perform({
+      signal,
+      start: token => this.#native.listTools(token, native),
+      cancel: token => {
+        this.#native.cancelListing(token)
+        return false
+      },
+      owner: this,
+    })
+    this.#state.setTools(textOf(outcome))
+    return { tools: [...this.tools] }
+  }
+
+  close() {
+    this.#native.close()
+    return this.#state.untilClosed()
+  }
+
+  ref() {
+    if (!this.#isReferenced && !this.#state.isClosed) {
+      this.#isReferenced = true
+      this.#host.hold()
+    }
+    return this
+  }
+
+  unref() {
+    if (this.#isReferenced) {
+      this.#isReferenced = false
+      this.#host.release()
+    }
+    return this
+  }
+
+  stderr() {
+    return this.#native.stderr()
+  }
+
+  diagnostics() {
+    return JSON.parse(this.#native.diagnostics())
+  }
+
+  #perform(signal, onProgress, begin) {
+    let id = -1
+    return this.#host.perform({
+      signal,
+      onProgress: onProgress && (text => onProgress(progress(text))),
+      start: token => {
+        id = begin(token)
+      },
+      cancel: () => this.#native.cancel(id),
+      owner: this,
+    })
+  }
+}
+
+// Node has the symbol from 18.18 and 20.4 on.
+if (Symbol.asyncDispose) {
+  Object.defineProperty(McpServerConnection.prototype, Symbol.asyncDispose, {
+    value: async function dispose() {
+      await this.close()
+    },
+  })
+}
+
+/** What a session's events change, on behalf of a connection object that may be collected. */
+class ConnectionState {
+  #host
+  #callbacks
+  #resolveClosed
+
+  constructor(host, id, callbacks) {
+    this.#host = host
+    this.#callbacks = callbacks
+    this.id = id
+    this.tools = Object.freeze([])
+    this.welcome = {}
+    this.isClosed = false
+    this.closed = new Promise(resolve => {
+      this.#resolveClosed = resolve
+    })
+  }
+
+  /** Takes what the server said of itself when it was connected. */
+  connected(text) {
+    const { tools, ...welcome } = JSON.parse(text)
+    this.tools = deepFreeze(tools)
+    this.welcome = deepFreeze(welcome)
+  }
+
+  setTools(text) {
+    this.tools = deepFreeze(JSON.parse(text))
+  }
+
+  /** `closed`, holding the event loop until then. */
+  untilClosed() {
+    if (!this.isClosed) {
+      this.#host.hold()
+      this.closed.then(() => this.#host.release())
+    }
+    return this.closed
+  }
+
+  /** One event of the session: src/node/connection.rs has the list. */
+  heard(event) {
+    const { onStderr, onLog, onToolsChanged, onWarning, onClose } = this.#callbacks
+    if (event.stderr !== undefined) {
+      safely(onStderr, event.stderr, this.id)
+    } else if (event.log !== undefined) {
+      safely(onLog, event.log, this.id)
+    } else if (event.warning !== undefined) {
+      safely(onWarning, deepFreeze(event.warning), this.id)
+    } else if (event.tools !== undefined) {
+      this.setTools(event.tools)
+      if (onToolsChanged) safely(onToolsChanged, this.tools, this.id)
+    } else {
+      this.isClosed = true
+      const info = deepFreeze(event.closed)
+      this.#resolveClosed(info)
+      if (onClose) safely(onClose, info, this.id)
+    }
+  }
+}
+
+/** The three shapes of `callTool`, made one. */
+function toolCall(nameOrParams, argsOrSchema, given) {
+  if (typeof nameOrParams === 'string') {
+    return { name: nameOrParams, args: argsOrSchema, options: callOptions(given) }
+  }
+  if (typeof nameOrParams !== 'object' || nameOrParams === null || typeof nameOrParams.name !== 'string') {
+    throw invalidArgument('name', 'must be the name of a tool, or an object { name, arguments }')
+  }
+  const { name, arguments: args, _meta } = nameOrParams
+  const options = _meta === undefined ? given : { ...given, meta: { ..._meta, ...given?.meta } }
+  return { name, args, options: callOptions(options) }
+}
+
+function progress(text) {
+  const { progressToken: _, ...progress } = JSON.parse(text)
+  return progress
+}
+
+/** Freezes JSON values. Iterative: a server may nest its schemas deeper than the stack goes. */
+function deepFreeze(root) {
+  const waiting = [root]
+  while (waiting.length > 0) {
+    const value = waiting.pop()
+    if (typeof value !== 'object' || value === null) continue
+    Object.freeze(value)
+    for (const key of Object.keys(value)) waiting.push(value[key])
+  }
+  return root
+}
+
+module.exports = { ConnectionState, McpServerConnection, deepFreeze }

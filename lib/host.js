@@ -1,0 +1,189 @@
+'use strict'
+
+// One per JavaScript environment (the main thread, each Worker): loads the native binary on first use and hands its deliveries to
+// whoever waits for them.
+
+const { McpError, fromDescription } = require('./errors.js')
+const { describe } = require('./input.js')
+
+/** What a delivery is: the numbers of src/node/dispatcher.rs. */
+const RESULT = 0
+const ERROR = 1
+const PROGRESS = 2
+const EVENT = 3
+
+let host
+
+/** The environment's host; throws ERR_MCP_NATIVE_LOAD where there is no binary. */
+function theHost() {
+  host ??= new Host(loadBinding())
+  return host
+}
+
+class Host {
+  #binding
+  #native
+  #lastToken = 0
+  #operations = new Map()
+  #listeners = new Map()
+  #holds = 0
+
+  constructor(binding) {
+    this.#binding = binding
+    this.#native = new binding.Host((batch) => this.#deliver(batch))
+  }
+
+  /** Judges definitions and options; throws the first fault. `shape`: `one`, `group` or `normalize`. */
+  plan(definitions, options, shape) {
+    const plans = this.#native.plan(
+      describe(definitions),
+      describe(options),
+      hasEnv(options) ? 'null' : describe(process.env),
+      shape,
+    )
+    if (plans.error) throw fromDescription(JSON.parse(plans.error))
+    return plans
+  }
+
+  nearest(name, known) {
+    return this.#binding.nearestName(name, known)
+  }
+
+  /**
+   * Runs one native operation and holds the event loop until it has settled. `start` is given the token; `cancel` is called on abort and says whether
+   * the operation will not settle any more. `owner` is kept reachable meanwhile: a pending call keeps its connection.
+   * The promise gives the text of the result or `{ error }`; it rejects with `signal.reason` alone.
+   */
+  perform({ signal, start, cancel, onProgress, owner }) {
+    return new Promise((resolve, reject) => {
+      if (signal?.aborted) {
+        reject(signal.reason)
+        return
+      }
+      const token = ++this.#lastToken
+      const operation = { resolve, onProgress, owner, unlisten: undefined }
+      if (signal) {
+        const onAbort = () => {
+          operation.unlisten()
+          operation.onProgress = undefined
+          reject(signal.reason)
+          if (cancel(token)) this.#finish(token)
+        }
+        operation.unlisten = () => signal.removeEventListener('abort', onAbort)
+        signal.addEventListener('abort', onAbort, { once: true })
+      }
+      this.#operations.set(token, operation)
+      this.hold()
+      try {
+        start(token)
+      } catch (error) {
+        operation.unlisten?.()
+        this.#finish(token)
+        reject(error)
+      }
+    })
+  }
+
+  /** Hears the events of the connection that was started under `token`. */
+  listen(token, listener) {
+    this.#listeners.set(token, listener)
+  }
+
+  unlisten(token) {
+    this.#listeners.delete(token)
+  }
+
+  /** Keeps the event loop alive until `release`. */
+  hold() {
+    if (++this.#holds === 1) this.#native.hold()
+  }
+
+  release() {
+    if (--this.#holds === 0) this.#native.release()
+  }
+
+  #finish(token) {
+    if (this.#operations.delete(token)) this.release()
+  }
+
+  #deliver(batch) {
+    for (let index = 0; index < batch.length; index += 3) {
+      this.#deliverOne(batch[index], batch[index + 1], batch[index + 2])
+    }
+  }
+
+  #deliverOne(kind, token, text) {
+    if (kind === EVENT) {
+      const listener = this.#listeners.get(token)
+      if (listener) safely(listener, JSON.parse(text))
+      return
+    }
+    const operation = this.#operations.get(token)
+    if (operation === undefined) return
+    if (kind === PROGRESS) {
+      if (operation.onProgress) safely(operation.onProgress, text)
+      return
+    }
+    operation.unlisten?.()
+    this.#finish(token)
+    operation.resolve(kind === RESULT ? text : { error: text })
+  }
+}
+
+/** Calls a host's callback; what it throws is its own uncaught exception and never keeps the rest of a batch from its callers. */
+function safely(callback, ...given) {
+  try {
+    callback(...given)
+  } catch (error) {
+    process.nextTick(() => {
+      throw error
+    })
+  }
+}
+
+/** The text of a result, or the error thrown: call it in the async function that the caller awaits, so that the stack names its line. */
+function textOf(outcome) {
+  if (typeof outcome === 'string') return outcome
+  throw fromDescription(JSON.parse(outcome.error))
+}
+
+function hasEnv(options) {
+  try {
+    return options?.env !== undefined
+  } catch {
+    return true
+  }
+}
+
+function loadBinding() {
+  try {
+    return require('../binding.js')
+  } catch (cause) {
+    const platform = process.platform
+    const arch = process.arch
+    const libc = platform === 'linux' ? linuxLibc() : undefined
+    const triple = [platform, arch, libc].filter(Boolean).join('-')
+    const message = `No native binary of workflow-mcp could be loaded for ${triple}. Install with optional dependencies, or build it with \`npm run build\` in a checkout; in a packaged Electron app the .node file must be outside of the asar archive`
+    throw new McpError(message, {
+      code: 'ERR_MCP_NATIVE_LOAD',
+      details: { platform, arch, ...(libc && { libc }), tried: triedPaths(cause) },
+      cause,
+    })
+  }
+}
+
+function linuxLibc() {
+  const header = process.report?.getReport?.().header
+  return header?.glibcVersionRuntime ? 'gnu' : 'musl'
+}
+
+/** What the loader tried: one message for each path and package, from its chain of causes. */
+function triedPaths(error) {
+  const tried = []
+  for (let cause = error; cause instanceof Error && tried.length < 16; cause = cause.cause) {
+    tried.push(cause.message.split('\n', 1)[0])
+  }
+  return tried
+}
+
+module.exports = { safely, textOf, theHost }

@@ -1,0 +1,86 @@
+'use strict'
+
+// Describes a JavaScript value as JSON text for src/node/values.rs, which judges it: everything JSON can say stands for itself, the
+// rest is tagged. Done here and not over N-API because only here a getter or a proxy that throws can be asked safely.
+
+/** Definitions and options are four levels deep at most (src/policy/input.rs). A cycle ends here too. */
+const MAX_DEPTH = 6
+
+const LONE_SURROGATE = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/
+
+const BUILT_IN_TAGS = {
+  Map: 'a Map',
+  Set: 'a Set',
+  WeakMap: 'a WeakMap',
+  WeakSet: 'a WeakSet',
+  Promise: 'a Promise',
+  ArrayBuffer: 'an ArrayBuffer',
+  SharedArrayBuffer: 'an ArrayBuffer',
+}
+
+/** JSON text that says what `value` is. Each property is read once; nothing is changed and nothing throws. */
+function describe(value) {
+  return JSON.stringify(description(value, 0))
+}
+
+function description(value, depth) {
+  switch (typeof value) {
+    case 'string':
+      return LONE_SURROGATE.test(value) ? { t: 'a string that is not well-formed Unicode' } : value
+    case 'number':
+      return Number.isFinite(value) ? value : { t: String(value) }
+    case 'boolean':
+      return value
+    case 'object':
+      return value === null ? null : objectDescription(value, depth)
+    case 'undefined':
+    case 'function':
+      return { t: typeof value }
+    default:
+      return { t: `a ${typeof value}` }
+  }
+}
+
+function objectDescription(value, depth) {
+  if (depth >= MAX_DEPTH) return { t: 'deep' }
+  try {
+    if (Array.isArray(value)) return listDescription(value, depth)
+    const builtIn = builtInKind(value)
+    if (builtIn !== undefined) return { t: builtIn }
+    // Own enumerable string keys, `__proto__` included: pairs, so that no key can mean anything here.
+    return { o: Object.keys(value).map((key) => [wellFormed(key), memberDescription(value, key, depth)]) }
+  } catch {
+    return { t: 'thrown' }
+  }
+}
+
+function listDescription(list, depth) {
+  return Array.from({ length: list.length }, (_, index) =>
+    index in list ? memberDescription(list, index, depth) : { t: 'hole' },
+  )
+}
+
+function memberDescription(object, key, depth) {
+  let value
+  try {
+    value = object[key]
+  } catch {
+    return { t: 'thrown' }
+  }
+  return description(value, depth + 1)
+}
+
+function builtInKind(value) {
+  if (ArrayBuffer.isView(value)) return 'a typed array'
+  if (value instanceof Date) return 'a Date'
+  if (value instanceof RegExp) return 'a RegExp'
+  const tag = value[Symbol.toStringTag]
+  return typeof tag === 'string' && Object.hasOwn(BUILT_IN_TAGS, tag) ? BUILT_IN_TAGS[tag] : undefined
+}
+
+/** A key with half a surrogate pair is no name of anything; U+FFFD in its place says so. */
+function wellFormed(key) {
+  return LONE_SURROGATE.test(key) ? key.replace(new RegExp(LONE_SURROGATE, 'g'), '\ufffd') : key
+}
+
+module.exports = { describe }

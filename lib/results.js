@@ -1,0 +1,47 @@
+'use strict'
+
+const { McpError } = require('./errors.js')
+
+/**
+ * The result of a tool from its JSON text. The checks are few and cheap; every field is kept, and a failure of the tool stays a result.
+ * `content` is [] and `isError` false where the server left them out (design of the protocol before 2025-06-18).
+ */
+function toolResult(text, serverId) {
+  const result = parse(text, serverId)
+  if (result.resultType !== undefined && result.resultType !== 'complete') throw unfinished(result, serverId)
+  if (result.content === undefined) result.content = []
+  if (!Array.isArray(result.content)) throw invalid('its content is no array', serverId)
+  if (result.isError === undefined || result.isError === null) result.isError = false
+  if (typeof result.isError !== 'boolean') throw invalid('its isError is no boolean', serverId)
+  return result
+}
+
+function parse(text, serverId) {
+  let result
+  try {
+    result = JSON.parse(text)
+  } catch (cause) {
+    throw invalid('it is no JSON', serverId, cause)
+  }
+  if (typeof result !== 'object' || result === null || Array.isArray(result)) throw invalid('it is no object', serverId)
+  return result
+}
+
+/** 2026-07-28: `input_required` asks the client for something in mid-call; other values are invalid. */
+function unfinished(result, serverId) {
+  if (result.resultType !== 'input_required') return invalid('its resultType is unknown', serverId)
+  return new McpError('The tool asks for input before it can go on, and this connection has nobody to give it', {
+    code: 'ERR_MCP_INPUT_REQUIRED',
+    serverId,
+  })
+}
+
+function invalid(why, serverId, cause) {
+  return new McpError(`The server's result cannot be used: ${why}`, {
+    code: 'ERR_MCP_INVALID_MESSAGE',
+    serverId,
+    ...(cause && { cause }),
+  })
+}
+
+module.exports = { toolResult }

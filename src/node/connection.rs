@@ -1,0 +1,218 @@
+//! What JavaScript holds of one session: handles only. Dropping it, which the garbage collector does, ends the server.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use napi_derive::napi;
+use serde_json::{Value, json};
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
+
+use super::dispatcher::Dispatcher;
+use crate::error::{ErrorCode, McpError};
+use crate::session::calls::{OnProgress, Settle, Terms};
+use crate::session::{Asked, CloseInfo, Event, Owner, Plan, Reason, Session, Welcome, connect};
+
+/// One server: starting, connected or gone.
+#[napi]
+pub struct Connection {
+    session: Arc<OnceLock<Session>>,
+    /// Sent or dropped, it stops a start that is under way.
+    starting: Mutex<Option<oneshot::Sender<()>>>,
+    listings: Mutex<HashMap<i64, AbortHandle>>,
+    timeout: Duration,
+    dispatcher: Arc<Dispatcher>,
+}
+
+/// What a call may want beyond its name and arguments. Times are milliseconds.
+#[napi(object)]
+pub struct CallOptions {
+    pub timeout: Option<f64>,
+    pub max_total_timeout: Option<f64>,
+    pub reset_timeout_on_progress: Option<bool>,
+    pub wants_progress: Option<bool>,
+    /// A JSON object.
+    pub meta: Option<String>,
+}
+
+#[napi]
+impl Connection {
+    /// Calls a tool; the outcome comes under `token`. The result is the call's id for `cancel`, -1 when it has failed already.
+    #[napi(catch_unwind)]
+    pub fn call_tool(&self, token: i64, name: String, arguments: String, options: Option<CallOptions>) -> i64 {
+        let settle = self.settle(token);
+        let Some(session) = self.session.get() else { return refused(settle) };
+        let (terms, meta) = self.terms("call", token, options);
+        call_id(session.call_tool(&name, &arguments, Asked { terms, meta: meta.as_deref() }, settle))
+    }
+
+    /// Sends any request; as `callTool`.
+    #[napi(catch_unwind)]
+    pub fn request(&self, token: i64, method: String, params: Option<String>, options: Option<CallOptions>) -> i64 {
+        let settle = self.settle(token);
+        let Some(session) = self.session.get() else { return refused(settle) };
+        let (terms, meta) = self.terms("call", token, options);
+        call_id(session.request(&method, params.as_deref(), Asked { terms, meta: meta.as_deref() }, settle))
+    }
+
+    /// Lists the tools again; the outcome, a JSON array, comes under `token`.
+    #[napi(catch_unwind)]
+    pub fn list_tools(&self, token: i64, options: Option<CallOptions>) {
+        let settle = self.settle(token);
+        let Some(session) = self.session.get() else {
+            refused(settle);
+            return;
+        };
+        let (terms, _) = self.terms("list", token, options);
+        let listing = session.list_tools(terms, settle);
+        let mut listings = self.listings.lock().unwrap_or_else(PoisonError::into_inner);
+        listings.retain(|_, listing| !listing.is_finished());
+        listings.insert(token, listing);
+    }
+
+    /// Gives a call up. True when it will not settle any more.
+    #[napi(catch_unwind)]
+    pub fn cancel(&self, id: i64) -> bool {
+        let id = u64::try_from(id).ok();
+        self.session.get().zip(id).is_some_and(|(session, id)| session.cancel(id))
+    }
+
+    /// Gives a listing up; it settles with an error at once.
+    #[napi(catch_unwind)]
+    pub fn cancel_listing(&self, token: i64) {
+        if let Some(listing) = self.listings.lock().unwrap_or_else(PoisonError::into_inner).remove(&token) {
+            listing.abort();
+        }
+    }
+
+    /// Stops a start that is under way, or closes the connection; the end comes as an event.
+    #[napi(catch_unwind)]
+    pub fn close(&self) {
+        self.end(Reason::Closed);
+    }
+
+    #[napi(catch_unwind)]
+    pub fn stderr(&self) -> String {
+        self.session.get().map(Session::stderr).unwrap_or_default()
+    }
+
+    /// A JSON object.
+    #[napi(catch_unwind)]
+    pub fn diagnostics(&self) -> String {
+        let mut diagnostics = self.session.get().map_or_else(|| json!({}), Session::diagnostics);
+        diagnostics["droppedNotifications"] = self.dispatcher.dropped().into();
+        diagnostics.to_string()
+    }
+}
+
+impl Connection {
+    /// Starts a server on the I/O thread.
+    pub(super) fn start(plan: Plan, token: i64, dispatcher: Arc<Dispatcher>, runtime: &Handle) -> Self {
+        let session: Arc<OnceLock<Session>> = Arc::default();
+        let (starting, stopped) = oneshot::channel::<()>();
+        let timeout = plan.definition.timeout;
+        let owner = Arc::new(Events { token, dispatcher: dispatcher.clone() });
+        let settle = settle(token, dispatcher.clone());
+        let connected = session.clone();
+        runtime.spawn(async move {
+            // An error means that the sender was dropped, with the connection: that stops the start too.
+            let stopped = async { drop(stopped.await) };
+            let outcome = connect(plan, owner, stopped).await.map(|(session, Welcome(welcome))| {
+                // Set once, here.
+                let _ = connected.set(session);
+                welcome
+            });
+            settle.with(outcome);
+        });
+        Self { session, starting: Mutex::new(Some(starting)), listings: Mutex::default(), timeout, dispatcher }
+    }
+
+    fn end(&self, reason: Reason) {
+        drop(self.starting.lock().unwrap_or_else(PoisonError::into_inner).take());
+        if let Some(session) = self.session.get() {
+            session.close(reason);
+        }
+    }
+
+    fn settle(&self, token: i64) -> Settle {
+        settle(token, self.dispatcher.clone())
+    }
+
+    fn terms(&self, phase: &'static str, token: i64, options: Option<CallOptions>) -> (Terms, Option<String>) {
+        let Some(options) = options else {
+            let terms = Terms { phase, timeout: Some(self.timeout), total: None, reset_on_progress: false, on_progress: None };
+            return (terms, None);
+        };
+        let on_progress: Option<OnProgress> = options.wants_progress.unwrap_or_default().then(|| {
+            let dispatcher = self.dispatcher.clone();
+            Arc::new(move |params| dispatcher.progressed(token, params)) as OnProgress
+        });
+        let terms = Terms {
+            phase,
+            timeout: Some(options.timeout.map_or(self.timeout, milliseconds)),
+            total: options.max_total_timeout.map(milliseconds),
+            reset_on_progress: options.reset_timeout_on_progress.unwrap_or_default(),
+            on_progress,
+        };
+        (terms, options.meta)
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.end(Reason::Aborted);
+    }
+}
+
+/// A session's events on their way to JavaScript.
+struct Events {
+    token: i64,
+    dispatcher: Arc<Dispatcher>,
+}
+
+impl Owner for Events {
+    fn heard(&self, event: Event) {
+        let (event, chatter) = match event {
+            Event::StderrLine(line) => (json!({ "stderr": line }), true),
+            Event::Log(message) => (json!({ "log": message }), true),
+            Event::ToolsChanged(tools) => {
+                self.dispatcher.tools_changed(self.token, &json!({ "tools": tools }));
+                return;
+            }
+            Event::Warning { code, message, details } => {
+                let details = details.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+                (json!({ "warning": { "code": code, "message": message, "details": Value::Object(details) } }), true)
+            }
+            Event::Closed(CloseInfo { reason, end }) => {
+                let info = json!({
+                    "reason": reason.as_str(),
+                    "exitCode": end.exit_code,
+                    "signal": end.signal,
+                    "ended": end.ended,
+                    "survivors": end.survivors,
+                });
+                (json!({ "closed": info }), false)
+            }
+        };
+        self.dispatcher.happened(self.token, &event, chatter);
+    }
+}
+
+fn settle(token: i64, dispatcher: Arc<Dispatcher>) -> Settle {
+    Settle::new(move |outcome| dispatcher.settled(token, outcome))
+}
+
+fn refused(settle: Settle) -> i64 {
+    settle.with(Err(McpError::new(ErrorCode::Closed, "The connection has not been established.")));
+    -1
+}
+
+fn call_id(id: Option<u64>) -> i64 {
+    id.and_then(|id| i64::try_from(id).ok()).unwrap_or(-1)
+}
+
+fn milliseconds(value: f64) -> Duration {
+    Duration::try_from_secs_f64(value / 1_000.0).unwrap_or(Duration::MAX)
+}

@@ -1,0 +1,215 @@
+//! The one way back to the JavaScript thread: a weak threadsafe function per environment that delivers batches.
+//!
+//! Weak, and referenced only while something is pending: an idle connection does not keep Node alive, a pending call does. napi's own
+//! `async fn` costs a threadsafe function and 17 to 23 us a call; a batch costs one wake for all calls that settled meanwhile.
+//! A batch is `[kind, token, text, …]`, three elements a delivery.
+
+#![expect(unsafe_code, reason = "napi-rs has no safe form of ref/unref without &mut, nor of writing a batch item by item")]
+
+use std::collections::HashMap;
+use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use napi::bindgen_prelude::{Function, ToNapiValue, Unknown, check_status};
+use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
+use napi::{Env, Status, sys};
+use serde_json::Value;
+
+use crate::error::{ErrorCode, McpError};
+use crate::session::calls::Outcome;
+
+/// Lines and log messages that may wait for a busy JavaScript thread, per environment; what comes on top is dropped and counted (BR-35).
+const CHATTER_MAX: usize = 4_096;
+
+/// What a batch tells. The numbers are the `kind`s that `lib/host.js` knows.
+enum Delivery {
+    /// 0: the text of a result.
+    Result { token: i64, text: String },
+    /// 1: a JSON description of an error.
+    Error { token: i64, error: String },
+    /// 2: the `params` of a progress notification.
+    Progress { token: i64, params: String },
+    /// 3: an event of the connection with this token; JSON.
+    Event { token: i64, event: String },
+}
+
+/// What a later delivery of the same kind and token replaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Kind {
+    Progress,
+    Tools,
+}
+
+type Wake = ThreadsafeFunction<(), Unknown<'static>, Batch, Status, false, true>;
+
+/// One environment's queue.
+pub struct Dispatcher {
+    queue: Mutex<Queue>,
+    wake: Wake,
+    /// Deliveries of chatter that were dropped.
+    dropped: AtomicU64,
+}
+
+#[derive(Default)]
+struct Queue {
+    deliveries: Vec<Delivery>,
+    /// Where what only counts in its latest form stands while it is undelivered: the progress of a call, the tools of a connection.
+    latest: HashMap<(i64, Kind), usize>,
+    chatter: usize,
+    /// What keeps the event loop alive: pending calls and connections that were asked to.
+    holds: usize,
+}
+
+impl Dispatcher {
+    /// `deliver` is called on the JavaScript thread with each batch.
+    pub fn new(deliver: &Function<'_, Batch, Unknown<'static>>) -> napi::Result<Arc<Self>> {
+        // The queue is needed by the callback and the callback by the queue's owner.
+        let slot: Arc<Mutex<Option<std::sync::Weak<Self>>>> = Arc::default();
+        let owner = slot.clone();
+        let wake = deliver
+            .build_threadsafe_function::<()>()
+            .callee_handled::<false>()
+            .weak::<true>()
+            .build_callback(move |_| {
+                let dispatcher = owner.lock().unwrap_or_else(PoisonError::into_inner).as_ref().and_then(std::sync::Weak::upgrade);
+                Ok(Batch(dispatcher.map(|dispatcher| dispatcher.take()).unwrap_or_default()))
+            })?;
+        let dispatcher = Arc::new(Self { queue: Mutex::default(), wake, dropped: AtomicU64::new(0) });
+        *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::downgrade(&dispatcher));
+        Ok(dispatcher)
+    }
+
+    /// Settles the call of a token.
+    pub fn settled(&self, token: i64, outcome: Outcome) {
+        let delivery = match outcome {
+            Ok(text) => Delivery::Result { token, text },
+            Err(error) => Delivery::Error { token, error: error.to_json().to_string() },
+        };
+        self.push(|queue| {
+            queue.latest.remove(&(token, Kind::Progress));
+            queue.deliveries.push(delivery);
+        });
+    }
+
+    /// Reports progress; what the JavaScript thread has not taken yet is replaced, so that nothing piles up.
+    pub fn progressed(&self, token: i64, params: String) {
+        self.push(|queue| queue.put_latest((token, Kind::Progress), Delivery::Progress { token, params }));
+    }
+
+    /// Tells of a new list of tools, in place of one that was not taken yet.
+    pub fn tools_changed(&self, token: i64, event: &Value) {
+        let event = event.to_string();
+        self.push(|queue| queue.put_latest((token, Kind::Tools), Delivery::Event { token, event }));
+    }
+
+    /// Tells of an event; lines and log messages (`chatter`) are dropped when too many wait.
+    pub fn happened(&self, token: i64, event: &Value, chatter: bool) {
+        let event = event.to_string();
+        self.push(|queue| {
+            if chatter && queue.chatter >= CHATTER_MAX {
+                self.dropped.fetch_add(1, Ordering::Relaxed);
+                return;
+            }
+            queue.chatter += usize::from(chatter);
+            queue.deliveries.push(Delivery::Event { token, event });
+        });
+    }
+
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+
+    /// Keeps the event loop alive until [`Dispatcher::release`]. On the JavaScript thread.
+    pub fn hold(&self, env: &Env) {
+        let mut queue = self.lock();
+        queue.holds += 1;
+        if queue.holds == 1 {
+            // SAFETY: called on the thread of `env`, whose threadsafe function this is; it is released no earlier than self is dropped.
+            unsafe { sys::napi_ref_threadsafe_function(env.raw(), self.wake.raw()) };
+        }
+    }
+
+    /// Undoes one [`Dispatcher::hold`]. On the JavaScript thread.
+    pub fn release(&self, env: &Env) {
+        let mut queue = self.lock();
+        queue.holds = queue.holds.saturating_sub(1);
+        if queue.holds == 0 {
+            // SAFETY: as in `hold`.
+            unsafe { sys::napi_unref_threadsafe_function(env.raw(), self.wake.raw()) };
+        }
+    }
+
+    fn push(&self, add: impl FnOnce(&mut Queue)) {
+        let mut queue = self.lock();
+        let was_empty = queue.deliveries.is_empty();
+        add(&mut queue);
+        let wakes = was_empty && !queue.deliveries.is_empty();
+        drop(queue);
+        if wakes {
+            // Refused only when the environment is ending: then nobody is there to hear.
+            self.wake.call((), ThreadsafeFunctionCallMode::NonBlocking);
+        }
+    }
+
+    fn take(&self) -> Vec<Delivery> {
+        let mut queue = self.lock();
+        queue.latest.clear();
+        queue.chatter = 0;
+        std::mem::take(&mut queue.deliveries)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Queue {
+    fn put_latest(&mut self, key: (i64, Kind), delivery: Delivery) {
+        let next = self.deliveries.len();
+        let index = *self.latest.entry(key).or_insert(next);
+        match self.deliveries.get_mut(index) {
+            Some(waiting) => *waiting = delivery,
+            None => self.deliveries.push(delivery),
+        }
+    }
+}
+
+/// Deliveries on their way into JavaScript.
+#[derive(Default)]
+pub struct Batch(Vec<Delivery>);
+
+impl ToNapiValue for Batch {
+    unsafe fn to_napi_value(env: sys::napi_env, batch: Self) -> napi::Result<sys::napi_value> {
+        let mut array = ptr::null_mut();
+        // SAFETY: napi calls this with a live `env` on its own thread; `array` is a valid place for the result.
+        check_status!(unsafe { sys::napi_create_array_with_length(env, batch.0.len() * 3, &raw mut array) })?;
+        for (index, delivery) in (0..).step_by(3).zip(batch.0) {
+            let (mut kind, token, text) = match delivery {
+                Delivery::Result { token, text } => (0, token, text),
+                Delivery::Error { token, error } => (1, token, error),
+                Delivery::Progress { token, params } => (2, token, params),
+                Delivery::Event { token, event } => (3, token, event),
+            };
+            // SAFETY: as above.
+            let text = match unsafe { String::to_napi_value(env, text) } {
+                Ok(text) => text,
+                Err(_) => {
+                    // What cannot become a JavaScript string (V8 ends at about 512 MiB) rejects its own call only.
+                    kind = if kind == 0 { 1 } else { kind };
+                    let error = McpError::new(ErrorCode::MessageTooLarge, "The result is longer than a JavaScript string can be.");
+                    // SAFETY: as above.
+                    unsafe { String::to_napi_value(env, error.to_json().to_string()) }?
+                }
+            };
+            // SAFETY: as above; `array` is the array made here.
+            unsafe {
+                check_status!(sys::napi_set_element(env, array, index, u32::to_napi_value(env, kind)?))?;
+                check_status!(sys::napi_set_element(env, array, index + 1, i64::to_napi_value(env, token)?))?;
+                check_status!(sys::napi_set_element(env, array, index + 2, text))?;
+            }
+        }
+        Ok(array)
+    }
+}

@@ -1,0 +1,32 @@
+//! The only code that names N-API. Thin: text goes in, text comes out, nothing is decided here.
+//!
+//! - [`host`] — one per JavaScript environment: judges definitions, starts connections
+//! - [`connection`] — what JavaScript holds of one session
+//! - [`dispatcher`] — the one way back to the JavaScript thread, in batches
+//! - [`values`] — what JavaScript values were given, from their description
+//! - [`io_thread`] — the one thread on which everything native runs
+
+pub mod connection;
+pub mod dispatcher;
+pub mod host;
+pub mod io_thread;
+pub mod values;
+
+use napi_derive::napi;
+
+use crate::error::ErrorCode;
+use crate::policy::nearest::nearest;
+
+/// Every error code of the core, for the test that compares it with the JavaScript list and the type.
+#[napi(catch_unwind)]
+#[must_use]
+pub fn error_codes() -> Vec<&'static str> {
+    ErrorCode::ALL.iter().map(|code| code.as_str()).collect()
+}
+
+/// The known name that a wrong one resembles.
+#[napi(catch_unwind)]
+#[must_use]
+pub fn nearest_name(name: String, known: Vec<String>) -> Option<String> {
+    nearest(&name, known.iter().map(String::as_str)).map(str::to_owned)
+}
