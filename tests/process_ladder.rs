@@ -1,5 +1,6 @@
 //! Each rung of the stop ladder, with real children.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "in tests")]
+#![cfg(target_os = "linux")] // They look at /proc.
 
 mod support;
 
@@ -29,30 +30,30 @@ async fn stopped(script: &str, others: usize, waits: workflow_mcp::process::Wait
     (outcome, lines.rest().await)
 }
 
-fn code(code: i32) -> Option<Exit> {
-    Some(Exit { code: Some(code), signal: None })
+fn code(code: i32) -> Exit {
+    Exit { code: Some(code), signal: None }
 }
 
 #[tokio::test]
 async fn a_server_that_leaves_at_the_end_of_its_input_sees_no_signal() {
     let script = "trap 'echo TERM' TERM; echo ready; cat; echo EOF; sleep 0.3; exit 3";
     let (outcome, log) = stopped(script, 0, waits(10_000, 10_000)).await;
-    assert_eq!((outcome.ended, outcome.exit), (Ended::EndOfInput, code(3)));
+    assert_eq!((outcome.ended, outcome.exit), (Ended::EndOfInput, Some(code(3))));
     assert_eq!(log, ["EOF"]);
 }
 
 #[tokio::test]
 async fn a_server_that_ignores_the_end_of_its_input_is_terminated() {
     let script = "trap 'echo TERM; exit 4' TERM; echo ready; cat; echo EOF; while :; do sleep 0.05; done";
-    let (outcome, log) = stopped(script, 0, waits(300, 10_000)).await;
-    assert_eq!((outcome.ended, outcome.exit), (Ended::Terminate, code(4)));
+    let (outcome, log) = stopped(script, 0, waits(1_000, 10_000)).await;
+    assert_eq!((outcome.ended, outcome.exit), (Ended::Terminate, Some(code(4))));
     assert_eq!(log, ["EOF", "TERM"]);
 }
 
 #[tokio::test]
 async fn a_server_that_ignores_sigterm_too_is_killed() {
     let script = "trap 'echo TERM' TERM; echo ready; cat; echo EOF; while :; do sleep 0.05; done";
-    let (outcome, log) = stopped(script, 0, waits(300, 300)).await;
+    let (outcome, log) = stopped(script, 0, waits(1_000, 1_000)).await;
     assert_eq!(outcome.ended, Ended::Kill);
     assert_eq!(outcome.exit.unwrap().signal_name(), Some("SIGKILL"));
     assert_eq!(log, ["EOF", "TERM"]);
@@ -63,14 +64,23 @@ async fn the_server_behind_a_wrapper_that_waits_ends_with_it() {
     // Not the shell but the child reads the pipe, as under npx.
     let script = "echo ready; sh -c 'echo $$; exec cat'; exit 5";
     let (outcome, _) = stopped(script, 1, waits(10_000, 10_000)).await;
-    assert_eq!((outcome.ended, outcome.exit), (Ended::EndOfInput, code(5)));
+    assert_eq!((outcome.ended, outcome.exit), (Ended::EndOfInput, Some(code(5))));
+}
+
+#[tokio::test]
+async fn a_process_in_its_own_session_that_heeds_the_end_of_input_has_the_whole_wait_for_it() {
+    // The client of a container runtime: nothing but the end of the input reaches what does the work.
+    let script = "echo ready; setsid sh -c 'echo $$; cat; sleep 0.3; echo stopped'; exit 0";
+    let (outcome, log) = stopped(script, 1, waits(10_000, 10_000)).await;
+    assert_eq!((outcome.ended, outcome.exit), (Ended::EndOfInput, Some(code(0))));
+    assert_eq!(log, ["stopped"]);
 }
 
 #[tokio::test]
 async fn a_helper_in_the_background_ends_although_the_leader_left_politely() {
     let script = "echo ready; sleep 300 & echo $!; cat";
     let (outcome, _) = stopped(script, 1, waits(10_000, 10_000)).await;
-    assert_eq!(outcome.exit, code(0));
+    assert_eq!(outcome.exit, Some(code(0)));
     // A helper that SIGTERM ends before the first look may count as gone with its leader.
     assert!(matches!(outcome.ended, Ended::Terminate | Ended::EndOfInput), "{:?}", outcome.ended);
 }
@@ -79,7 +89,7 @@ async fn a_helper_in_the_background_ends_although_the_leader_left_politely() {
 async fn a_grandchild_that_ignores_sigterm_is_killed_although_the_leader_left_politely() {
     let script = r#"echo ready; sh -c 'trap "" TERM; echo $$; while :; do sleep 0.05; done' & cat"#;
     let (outcome, _) = stopped(script, 1, waits(10_000, 300)).await;
-    assert_eq!((outcome.ended, outcome.exit), (Ended::Kill, code(0)));
+    assert_eq!((outcome.ended, outcome.exit), (Ended::Kill, Some(code(0))));
 }
 
 #[tokio::test]
@@ -112,16 +122,29 @@ async fn a_server_that_was_dead_before_the_stop_ended_by_itself() {
     let Spawned { process, .. } = started(sh("exit 6")).await;
     assert_eq!(process.exited().await.code, Some(6));
     let outcome = process.stop(waits(10_000, 10_000)).await;
-    assert_eq!(outcome, Outcome { exit: code(6), ended: Ended::ByItself, survivors: vec![] });
+    assert_eq!(outcome, Outcome { exit: Some(code(6)), ended: Ended::ByItself, survivors: vec![] });
 }
 
 #[tokio::test]
 async fn a_helper_of_a_server_that_was_dead_before_the_stop_ends_too() {
-    let script = r#"sh -c 'trap "" TERM; echo $$; while :; do sleep 0.05; done' & sleep 0.2; kill -s KILL $$"#;
+    let script =
+        r#"sh -c 'trap "" TERM; echo $$; while :; do sleep 0.05; done' & sleep 0.2; kill -s KILL $$"#;
     let Spawned { process, stdout, .. } = started(sh(script)).await;
     let helper = Lines::of(stdout).process().await;
     assert_eq!(process.exited().await.signal_name(), Some("SIGKILL"));
     assert!(helper.lives());
+    let outcome = process.stop(waits(10_000, 300)).await;
+    assert_eq!((outcome.ended, outcome.survivors), (Ended::Kill, vec![]));
+    assert!(!helper.lives());
+}
+
+#[tokio::test]
+async fn a_helper_ends_although_the_host_reaped_the_leader_before_us() {
+    let script = r#"sh -c 'trap "" TERM; echo $$; while :; do sleep 0.05; done' &"#;
+    let Spawned { process, stdout, .. } = started(sh(script)).await;
+    let helper = Lines::of(stdout).process().await;
+    let leader = rustix::process::Pid::from_raw(i32::try_from(process.pid()).unwrap()).unwrap();
+    rustix::process::waitpid(Some(leader), rustix::process::WaitOptions::empty()).unwrap();
     let outcome = process.stop(waits(10_000, 300)).await;
     assert_eq!((outcome.ended, outcome.survivors), (Ended::Kill, vec![]));
     assert!(!helper.lives());
@@ -153,8 +176,10 @@ async fn every_caller_of_stop_and_exited_gets_the_same_answer() {
 
 #[tokio::test]
 async fn the_ladder_goes_on_when_the_caller_of_stop_is_dropped() {
-    let Spawned { process, .. } = started(sh("trap '' TERM; while :; do sleep 0.05; done")).await;
+    let script = "trap '' TERM; echo ready; while :; do sleep 0.05; done";
+    let Spawned { process, stdout, .. } = started(sh(script)).await;
     let server = Seen::alive(process.pid()).unwrap();
+    assert_eq!(Lines::of(stdout).next().await.unwrap(), "ready");
     let impatient = tokio::time::timeout(Duration::from_millis(20), process.stop(waits(200, 200))).await;
     assert!(impatient.is_err());
     assert!(server.gone().await);

@@ -1,7 +1,7 @@
 //! Everybody the ladder reaches: the process group that a server leads.
 
 #[cfg(target_os = "linux")]
-use std::fs;
+use std::{fs, time::Duration};
 
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
@@ -13,6 +13,10 @@ use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 /// right after [`Group::lives`] said yes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Group(Pid);
+
+/// After that the group counts as alive.
+#[cfg(target_os = "linux")]
+const LONGEST_SCAN: Duration = Duration::from_millis(500);
 
 impl Group {
     pub(super) fn led_by(leader: Pid) -> Self {
@@ -40,9 +44,10 @@ impl Group {
         let number = self.0.as_raw_pid();
         #[cfg(target_os = "linux")]
         {
-            // A look at each process of the system, some 10 us each: too long for the I/O thread on a busy machine.
-            let scan = tokio::task::spawn_blocking(move || members_in_proc(number)).await;
-            if let Ok(Some(members)) = scan {
+            // A look at each process of the system, some 10 us each: too long for the I/O thread on a busy machine. The ladder is
+            // bounded, so it does not wait for a pool that is busy with programs that take long to start.
+            let scan = tokio::task::spawn_blocking(move || members_in_proc(number));
+            if let Ok(Ok(Some(members))) = tokio::time::timeout(LONGEST_SCAN, scan).await {
                 return members;
             }
         }
@@ -62,7 +67,9 @@ fn members_in_proc(group: i32) -> Option<Vec<u32>> {
         // It may have ended since the listing. `comm` need not be UTF-8.
         let Ok(stat) = fs::read(entry.path().join("stat")) else { continue };
         readable = true;
-        if Stat::parse(&String::from_utf8_lossy(&stat)).is_some_and(|stat| stat.group == group && stat.lives()) {
+        if Stat::parse(&String::from_utf8_lossy(&stat))
+            .is_some_and(|stat| stat.group == group && stat.lives())
+        {
             members.push(pid);
         }
     }
@@ -106,7 +113,8 @@ mod tests {
 
     /// Taken from a machine: `sleep`, unreaped, and a Python whose main thread called `pthread_exit`.
     const ZOMBIE: &str = "7301 (sleep) Z 7299 7251 3897 0 -1 4227084 131 0 0 0 0 0 0 0 20 0 1 0 87827 0 0";
-    const HEADLESS: &str = "7254 (a) b (c) Z 7251 7251 3897 0 -1 4227084 2940 6604 20 2 1 2 4 1 20 0 2 0 87776 0 0";
+    const HEADLESS: &str =
+        "7254 (a) b (c) Z 7251 7251 3897 0 -1 4227084 2940 6604 20 2 1 2 4 1 20 0 2 0 87776 0 0";
 
     #[test]
     fn a_zombie_is_dead_but_a_process_that_lost_its_first_thread_lives() {

@@ -4,7 +4,7 @@
 //! pipe is the end of the host, however it came (exit, abort, SIGKILL); then it signals the groups. Nothing waits for it, and
 //! without it servers still run: those that heed the end of their input leave anyway.
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests;
 
 use std::collections::BTreeSet;

@@ -50,13 +50,15 @@ pub(super) async fn climb(leader: &mut Leader, waits: Waits) -> Outcome {
     let mut ended = if leader.look().is_some() { Ended::ByItself } else { Ended::EndOfInput };
 
     let polite = timeout(waits.end_of_input, leader.left()).await.is_ok();
-    // The leader runs or is a zombie, so the number of the group is ours. A leader that left does not end the matter:
-    // whoever it left behind has lost its reason to be (BR-01: a wrapper ends at once, the real server stays).
-    group.signal(Signal::TERM);
-    let mut empty = false;
-    if polite {
-        leader.reap();
-        empty = !group.lives().await;
+    let mut empty = !leader.holds_number() && !group.lives().await;
+    if !empty {
+        // A leader that left does not end the matter: whoever it left behind has lost its reason to be (BR-01: a wrapper
+        // ends at once, the real server stays). So also then, and while the leader is a zombie.
+        group.signal(Signal::TERM);
+        if polite {
+            leader.reap();
+            empty = !group.lives().await;
+        }
     }
     if !empty {
         ended = Ended::Terminate;

@@ -6,9 +6,9 @@ use std::os::fd::OwnedFd;
 use std::{io, thread};
 
 use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, waitid};
 #[cfg(target_os = "linux")]
 use rustix::process::{PidfdFlags, pidfd_open};
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, waitid};
 #[cfg(target_os = "linux")]
 use tokio::io::{Interest, unix::AsyncFd};
 use tokio::sync::{oneshot, watch};
@@ -128,6 +128,12 @@ impl Leader {
         }
     }
 
+    /// Whether the number of the leader, and of the group it leads, cannot be somebody else's: it runs, or is a zombie that
+    /// neither we nor a host that waits for all children has reaped.
+    pub(super) fn holds_number(&self) -> bool {
+        !self.reaped && look(self.pid) != Some(Exit::default())
+    }
+
     /// Gives the number back to the system, once the leader has left. Later calls do nothing.
     pub(super) fn reap(&mut self) {
         if self.look().is_some() && !self.reaped {
@@ -178,6 +184,7 @@ mod tests {
         Command::new("/bin/sh").args(["-c", script]).spawn().unwrap()
     }
 
+    #[expect(clippy::zombie_processes, reason = "the leader reaps it")]
     async fn exit_through(sight: impl FnOnce(Pid) -> Leader, script: &str) -> Exit {
         let child = sh(script);
         let mut leader = sight(Pid::from_child(&child));
@@ -191,9 +198,10 @@ mod tests {
 
     #[tokio::test]
     async fn an_exit_code_and_a_signal_are_told_apart() {
-        for sight in [|pid| Leader::adopt(pid).unwrap(), |pid| {
-            Leader::seen_through(pid, Sight::Thread(waiter(pid).unwrap()))
-        }] {
+        for sight in [
+            |pid| Leader::adopt(pid).unwrap(),
+            |pid| Leader::seen_through(pid, Sight::Thread(waiter(pid).unwrap())),
+        ] {
             assert_eq!(exit_through(sight, "exit 7").await, Exit { code: Some(7), signal: None });
             let killed = exit_through(sight, "kill -s KILL $$").await;
             assert_eq!((killed.code, killed.signal_name()), (None, Some("SIGKILL")));

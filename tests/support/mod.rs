@@ -9,11 +9,11 @@ use tokio::net::unix::pipe::Receiver;
 use workflow_mcp::process::{Command, Spawned, Waits, spawn};
 
 /// Long enough for a loaded machine; a test that needs it has failed.
-pub const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A server from a shell script, with nothing but a PATH. Its stderr leads nowhere: dash remarks there on every child that a
 /// signal ended, and would die of SIGPIPE in a test that dropped the reading end.
-pub fn sh(script: &str) -> Command {
+pub(crate) fn sh(script: &str) -> Command {
     Command {
         program: PathBuf::from("/bin/sh"),
         arguments: vec!["-c".into(), format!("exec 2>/dev/null\n{script}")],
@@ -22,38 +22,35 @@ pub fn sh(script: &str) -> Command {
     }
 }
 
-pub async fn started(command: Command) -> Spawned {
+pub(crate) async fn started(command: Command) -> Spawned {
     spawn(command, false).await.unwrap()
 }
 
-pub fn waits(end_of_input: u64, terminate: u64) -> Waits {
-    Waits {
-        end_of_input: Duration::from_millis(end_of_input),
-        terminate: Duration::from_millis(terminate),
-    }
+pub(crate) fn waits(end_of_input: u64, terminate: u64) -> Waits {
+    Waits { end_of_input: Duration::from_millis(end_of_input), terminate: Duration::from_millis(terminate) }
 }
 
 /// One process, told from a later one of the same number by its start time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Seen {
-    pub pid: u32,
+pub(crate) struct Seen {
+    pub(crate) pid: u32,
     start: u64,
 }
 
 impl Seen {
     /// The process of this number, if it is there and no zombie.
-    pub fn alive(pid: u32) -> Option<Self> {
+    pub(crate) fn alive(pid: u32) -> Option<Self> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_ascii_whitespace().collect();
         (fields[0] != "Z").then(|| Self { pid, start: fields[19].parse().unwrap() })
     }
 
-    pub fn lives(self) -> bool {
+    pub(crate) fn lives(self) -> bool {
         Self::alive(self.pid) == Some(self)
     }
 
     /// Waits until it is gone; false when it still lives after [`PATIENCE`].
-    pub async fn gone(self) -> bool {
+    pub(crate) async fn gone(self) -> bool {
         let start = Instant::now();
         while self.lives() {
             if start.elapsed() > PATIENCE {
@@ -66,18 +63,18 @@ impl Seen {
 }
 
 /// The lines that a server writes.
-pub struct Lines {
+pub(crate) struct Lines {
     pipe: Receiver,
     read: Vec<u8>,
 }
 
 impl Lines {
-    pub fn of(pipe: OwnedFd) -> Self {
+    pub(crate) fn of(pipe: OwnedFd) -> Self {
         Self { pipe: Receiver::from_owned_fd(pipe).unwrap(), read: Vec::new() }
     }
 
     /// The next line, `None` at the end.
-    pub async fn next(&mut self) -> Option<String> {
+    pub(crate) async fn next(&mut self) -> Option<String> {
         loop {
             if let Some(end) = self.read.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.read.drain(..=end).collect();
@@ -96,13 +93,13 @@ impl Lines {
     }
 
     /// The process whose pid is on the next line.
-    pub async fn process(&mut self) -> Seen {
+    pub(crate) async fn process(&mut self) -> Seen {
         let line = self.next().await.unwrap();
         Seen::alive(line.parse().unwrap()).unwrap()
     }
 
     /// All lines up to the end.
-    pub async fn rest(&mut self) -> Vec<String> {
+    pub(crate) async fn rest(&mut self) -> Vec<String> {
         let mut lines = Vec::new();
         while let Some(line) = self.next().await {
             lines.push(line);
@@ -112,7 +109,7 @@ impl Lines {
 }
 
 /// Everybody in a process group who is no zombie.
-pub fn members_of(group: u32) -> Vec<Seen> {
+pub(crate) fn members_of(group: u32) -> Vec<Seen> {
     let mut members = Vec::new();
     for entry in fs::read_dir("/proc").unwrap().flatten() {
         let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
@@ -126,7 +123,7 @@ pub fn members_of(group: u32) -> Vec<Seen> {
 }
 
 /// Waits until the number is free: no process, no zombie.
-pub async fn reaped(pid: u32) -> bool {
+pub(crate) async fn reaped(pid: u32) -> bool {
     let start = Instant::now();
     while fs::exists(format!("/proc/{pid}")).unwrap() {
         if start.elapsed() > PATIENCE {

@@ -1,0 +1,205 @@
+#![expect(clippy::unwrap_used, reason = "in tests")]
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::process::Child;
+
+use tokio::time::{Instant, timeout};
+
+use super::*;
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+fn guardian(shell: &str, linger: Duration) -> &'static Guardian {
+    Box::leak(Box::new(Guardian::new(shell, linger)))
+}
+
+/// A process in a group of its own that ignores SIGTERM.
+fn rude() -> Child {
+    Command::new("/bin/sh")
+        .args(["-c", "trap '' TERM; while :; do sleep 0.05; done"])
+        .process_group(0)
+        .spawn()
+        .unwrap()
+}
+
+/// The number of the running guardian, as soon as there is one that `wanted` accepts.
+async fn running(guardian: &Guardian, wanted: impl Fn(Pid) -> bool) -> Pid {
+    let running = async {
+        loop {
+            let pid = guardian.lock().running.as_ref().map(|running| running.pid);
+            if let Some(pid) = pid.filter(|pid| wanted(*pid)) {
+                return pid;
+            }
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(PATIENCE, running).await.unwrap()
+}
+
+/// Waits until the number is free: not even a zombie.
+async fn reaped(pid: Pid) {
+    let path = format!("/proc/{}", pid.as_raw_pid());
+    let start = Instant::now();
+    while fs::exists(&path).unwrap() {
+        assert!(start.elapsed() < PATIENCE, "{path} is still there");
+        sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// The host dies: the input ends with the list as it is.
+fn end_of_host(guardian: &Guardian) {
+    guardian.lock().running = None;
+}
+
+/// How it was ended, waited for off the thread of the guardian's own watcher.
+async fn signal_that_ended(mut child: Child) -> Option<i32> {
+    let status = spawn_blocking(move || child.wait().unwrap());
+    timeout(PATIENCE, status).await.unwrap().unwrap().signal()
+}
+
+#[tokio::test]
+async fn listed_groups_are_killed_and_groups_taken_off_the_list_are_not() {
+    let guardian = guardian("/bin/sh", LINGER);
+    // Some numbers begin or end with those of others.
+    let (listed, mut spared) = (rude(), rude());
+    let groups: Vec<_> =
+        [2_000_000_001, 2_000_000_002].iter().map(|pid| Pid::from_raw(*pid).unwrap()).collect();
+    guardian.begin();
+    let around: Vec<_> = groups.iter().map(|group| guardian.enlist(*group)).collect();
+    let listing = guardian.enlist(Pid::from_child(&listed));
+    let dropped = guardian.enlist(Pid::from_child(&spared));
+    assert_eq!(guardian.warning().await, None);
+    drop(dropped);
+    drop(around);
+    let pid = running(guardian, |_| true).await;
+
+    end_of_host(guardian);
+
+    assert_eq!(signal_that_ended(listed).await, Some(Signal::KILL.as_raw()));
+    reaped(pid).await;
+    assert_eq!(spared.try_wait().unwrap(), None, "it was taken off the list");
+    spared.kill().unwrap();
+    spared.wait().unwrap();
+    drop(listing);
+}
+
+#[tokio::test]
+async fn a_line_that_names_no_group_above_one_is_skipped() {
+    let guardian = guardian("/bin/sh", LINGER);
+    let (listed, mut spared) = (rude(), rude());
+    guardian.begin();
+    let listing = guardian.enlist(Pid::from_child(&listed));
+    let pid = running(guardian, |_| true).await;
+    let number = spared.id();
+    for line in [
+        "a 0".into(),
+        "a 1".into(),
+        "a -1".into(),
+        "a".into(),
+        "a *".into(),
+        format!("a 0{number}"),
+        format!("a {number} {number}"),
+        format!("a -{number}"),
+        format!("b {number}"),
+        format!("a $({number})"),
+    ] {
+        let state = guardian.lock();
+        let input = &state.running.as_ref().unwrap().input;
+        rustix::io::write(input, format!("{line}\n").as_bytes()).unwrap();
+    }
+    end_of_host(guardian);
+    assert_eq!(signal_that_ended(listed).await, Some(Signal::KILL.as_raw()));
+    reaped(pid).await;
+    assert_eq!(spared.try_wait().unwrap(), None);
+    spared.kill().unwrap();
+    spared.wait().unwrap();
+    drop(listing);
+}
+
+#[tokio::test]
+async fn it_outlives_the_signals_that_service_managers_send_to_everybody() {
+    let guardian = guardian("/bin/sh", LINGER);
+    let listed = rude();
+    guardian.begin();
+    let listing = guardian.enlist(Pid::from_child(&listed));
+    let pid = running(guardian, |_| true).await;
+    // Its traps are set when it has read a line; its input is then empty.
+    let start = Instant::now();
+    while rustix::io::ioctl_fionread(&guardian.lock().running.as_ref().unwrap().input).unwrap() > 0 {
+        assert!(start.elapsed() < PATIENCE);
+        sleep(Duration::from_millis(5)).await;
+    }
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT] {
+        kill_process(pid, signal).unwrap();
+    }
+    end_of_host(guardian);
+    assert_eq!(signal_that_ended(listed).await, Some(Signal::KILL.as_raw()));
+    reaped(pid).await;
+    drop(listing);
+}
+
+#[tokio::test]
+async fn it_leaves_when_no_server_was_listed_for_a_while_and_comes_back() {
+    let guardian = guardian("/bin/sh", Duration::from_millis(200));
+    guardian.begin();
+    let first = running(guardian, |_| true).await;
+    let listing = guardian.enlist(Pid::from_raw(2_000_000_001).unwrap());
+    sleep(Duration::from_millis(500)).await;
+    assert!(fs::exists(format!("/proc/{}", first.as_raw_pid())).unwrap(), "something is listed");
+    drop(listing);
+    reaped(first).await;
+    assert_eq!(guardian.warning().await, None, "it was sent away, it did not fail");
+
+    guardian.begin();
+    running(guardian, |pid| pid != first).await;
+}
+
+#[tokio::test]
+async fn one_that_died_is_replaced_at_the_next_spawn_and_told_every_living_group() {
+    let guardian = guardian("/bin/sh", LINGER);
+    let listed = rude();
+    guardian.begin();
+    let listing = guardian.enlist(Pid::from_child(&listed));
+    let first = running(guardian, |_| true).await;
+    kill_process(first, Signal::KILL).unwrap();
+    reaped(first).await;
+    assert!(guardian.warning().await.unwrap().contains("ended unexpectedly"));
+
+    guardian.begin();
+    let second = running(guardian, |pid| pid != first).await;
+    assert_eq!(guardian.warning().await, None);
+    end_of_host(guardian);
+    assert_eq!(signal_that_ended(listed).await, Some(Signal::KILL.as_raw()));
+    reaped(second).await;
+    drop(listing);
+}
+
+#[tokio::test]
+async fn one_that_reads_no_more_is_replaced_and_ends_no_server() {
+    let guardian = guardian("/bin/sh", LINGER);
+    let mut listed = rude();
+    guardian.begin();
+    let listing = guardian.enlist(Pid::from_child(&listed));
+    let first = running(guardian, |_| true).await;
+    kill_process(first, Signal::STOP).unwrap();
+    let other = Pid::from_raw(2_000_000_001).unwrap();
+    while guardian.lock().running.is_some() {
+        drop(guardian.enlist(other));
+    }
+    reaped(first).await;
+    assert_eq!(listed.try_wait().unwrap(), None);
+    drop(listing);
+    listed.kill().unwrap();
+    listed.wait().unwrap();
+}
+
+#[tokio::test]
+async fn one_that_cannot_start_is_a_warning_and_not_an_error() {
+    let guardian = guardian("/no/such/shell", LINGER);
+    guardian.begin();
+    let listing = guardian.enlist(Pid::from_raw(2_000_000_001).unwrap());
+    let warning = guardian.warning().await.unwrap();
+    assert!(warning.contains("/no/such/shell") && warning.contains("could not be started"), "{warning}");
+    drop(listing);
+}
