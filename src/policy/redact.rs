@@ -51,37 +51,20 @@ impl Redactor {
     /// `inherited`: name and value of the variables the child inherited.
     #[must_use]
     pub fn new(inherited: &[(String, String)]) -> Self {
-        let mut patterns = Patterns::default();
-        // All values as they are come before any encoded form, capabilities before ordinary values: what one variable
-        // says outright keeps its name when it is also an encoding of another.
         let (capabilities, ordinary): (Vec<_>, Vec<_>) =
             inherited.iter().partition(|(name, value)| is_capability(name, value));
-        let secrets: Vec<(&str, String)> = capabilities
-            .iter()
-            .flat_map(|(name, value)| {
-                capability_texts(value).into_iter().map(move |text| (name.as_str(), text))
-            })
-            .chain(ordinary.iter().flat_map(|(name, value)| {
-                ordinary_texts(value).into_iter().map(move |text| (name.as_str(), text))
-            }))
-            .collect();
-        for (name, text) in &secrets {
-            patterns.add(name, text.clone());
-        }
-        for (name, text) in &secrets {
-            if text.chars().count() >= SHORTEST_ENCODED {
-                for form in forms::in_json(text) {
-                    patterns.add(name, form);
-                }
-            }
-        }
-        for (name, text) in &secrets {
-            if text.chars().count() >= SHORTEST_ENCODED && text.len() <= LONGEST_ENCODED {
-                for form in forms::percent_escaped(text).into_iter().chain(forms::in_base64(text)) {
-                    patterns.add(name, form);
-                }
-            }
-        }
+        let capabilities =
+            capabilities.into_iter().map(|(name, value)| Secret::of(name, value, capability_texts));
+        let ordinary = ordinary.into_iter().map(|(name, value)| Secret::of(name, value, ordinary_texts));
+        let secrets: Vec<Secret> = capabilities.chain(ordinary).collect();
+
+        // All values as they are come before any encoded form, capabilities before ordinary values: what one variable
+        // says outright keeps its name when it is also an encoding of another.
+        let mut patterns = Patterns::default();
+        patterns.add(&secrets, |text| vec![text.to_owned()]);
+        patterns.add(&secrets, forms::in_json);
+        patterns.add(secrets.iter().filter(|secret| secret.is_short), forms::percent_escaped);
+        patterns.add(secrets.iter().filter(|secret| secret.is_short), forms::in_base64);
         Self { inner: Arc::new(patterns.build()) }
     }
 
@@ -181,6 +164,22 @@ impl Inner {
     }
 }
 
+/// What one variable gives to look for.
+struct Secret<'a> {
+    name: &'a str,
+    texts: Vec<String>,
+    /// Also looked for in its long encodings.
+    is_short: bool,
+}
+
+impl<'a> Secret<'a> {
+    fn of(name: &'a str, value: &str, texts: fn(&str) -> Vec<String>) -> Self {
+        // Without the line break that a value read from a file often ends with.
+        let value = value.trim();
+        Self { name, texts: texts(value), is_short: value.len() <= LONGEST_ENCODED }
+    }
+}
+
 /// What is looked for, and for whose sake. The first to name a text keeps it.
 #[derive(Default)]
 struct Patterns {
@@ -189,12 +188,24 @@ struct Patterns {
 }
 
 impl Patterns {
-    fn add(&mut self, name: &str, text: String) {
-        if text.len() >= SHORTEST {
-            let next = self.names.len();
-            if *self.index.entry(text).or_insert(next) == next {
-                self.names.push(name.to_owned());
+    /// Each text of the secrets in the forms that `forms` gives, encoded ones for texts that are long enough.
+    fn add<'a>(&mut self, secrets: impl IntoIterator<Item = &'a Secret<'a>>, forms: fn(&str) -> Vec<String>) {
+        for secret in secrets {
+            for text in &secret.texts {
+                for form in forms(text) {
+                    let is_encoded = form != *text;
+                    if form.len() >= SHORTEST && !(is_encoded && text.chars().count() < SHORTEST_ENCODED) {
+                        self.add_text(secret.name, form);
+                    }
+                }
             }
+        }
+    }
+
+    fn add_text(&mut self, name: &str, text: String) {
+        let next = self.names.len();
+        if *self.index.entry(text).or_insert(next) == next {
+            self.names.push(name.to_owned());
         }
     }
 
@@ -207,6 +218,7 @@ impl Patterns {
             .match_kind(MatchKind::Standard)
             .kind(Some(AhoCorasickKind::ContiguousNFA))
             .build(texts.iter().map(|(text, _)| text));
+        // It fails beyond 2^31 states only, which takes gibibytes of environment.
         Inner { automaton: automaton.ok().filter(|_| longest > 0), names: self.names, longest }
     }
 }
@@ -216,9 +228,7 @@ fn is_capability(name: &str, value: &str) -> bool {
     name_is_capability(name) && !is_setting || value_format(value).is_some()
 }
 
-/// Without the line break that a value read from a file often ends with.
 fn capability_texts(value: &str) -> Vec<String> {
-    let value = value.trim();
     let mut texts = pieces(value);
     texts.extend(secret_parts(value).iter().flat_map(|part| pieces(part)));
     texts.extend(lines(value).flat_map(pieces));
@@ -226,7 +236,6 @@ fn capability_texts(value: &str) -> Vec<String> {
 }
 
 fn ordinary_texts(value: &str) -> Vec<String> {
-    let value = value.trim();
     if !is_worth_hiding(value) {
         return Vec::new();
     }

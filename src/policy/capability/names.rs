@@ -37,7 +37,7 @@ const NOUNS: &[(Words, When)] = &[
     (
         "token",
         Unless(
-            "max min per input output eos bos pad unk sep cls stop mask special next page pagination \
+            "max min per input output eos bos pad unk sep cls stop mask special next pagination \
             continuation sync native gas quote fee erc",
         ),
     ),
@@ -54,9 +54,9 @@ const NOUNS: &[(Words, When)] = &[
         Unless(
             "public pub site host primary foreign unique composite sort sorting partition range row column \
             field index cache object group grouping order join shard routing registry lookup config \
-            configuration translation message event metric item record entity entry document property \
-            attribute tag label dictionary map json yaml bucket file project issue space team board epic \
-            idempotency dedupe kms ssl tls hot shortcut modifier meta compose query param",
+            configuration message metric item record entity entry document property attribute tag label \
+            dictionary bucket file project issue space team board epic idempotency dedupe kms ssl tls hot \
+            shortcut modifier meta compose param",
         ),
     ),
     ("keys", After("api access secret private auth ssh encryption signing master license service client")),
@@ -81,7 +81,7 @@ const QUANTITIES: Words = "max min num total limit budget";
 
 /// Words that make the name a switch or a policy, wherever they stand.
 const SWITCHES: Words = "enable disable use allow require requires skip has is no with without show hide redact rotate \
-            ignore prompt validate expose should publishable";
+            ignore validate expose should publishable";
 
 /// Last words that only tell which one of several, for which stage, or how it is written down.
 const TRAILERS: Words = "prod production dev development stage staging test testing sandbox live local demo qa uat \
@@ -114,7 +114,7 @@ const ABOUT: Words = "id ids name names url urls uri endpoint host port path pat
             arn region label alias description policy rotation cache interval refresh validation validator \
             verification check auth authentication hint owner user username email command cmd script helper \
             index status state usage cost price permissions permission role roles method strategy service \
-            server docs help";
+            server docs help ref reference last";
 
 /// Nouns that are taken off the end of a run-together word whatever stands before them.
 const SUFFIXES: Words = "password passwd passphrase token tokens secret credential credentials authorization apikey \

@@ -47,9 +47,10 @@ fn prefixed(value: &str) -> Option<&'static str> {
         LazyLock::new(|| AhoCorasick::new(FORMATS.iter().map(|format| format.prefix)).ok());
     let bytes = value.as_bytes();
     PREFIXES.as_ref()?.find_overlapping_iter(value).find_map(|found| {
-        let format = FORMATS.get(found.pattern().as_usize())?;
+        let format =
+            FORMATS.get(found.pattern().as_usize()).filter(|_| starts_token(bytes, found.start()))?;
         let body = run(&bytes[found.end()..], format.alphabet, LOOKED_AT.max(format.least));
-        (starts_token(bytes, found.start()) && is_token(format, body)).then_some(format.what)
+        is_token(format, body).then_some(format.what)
     })
 }
 

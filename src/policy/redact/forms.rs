@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-/// Inside a JSON string: as `JSON.stringify` writes it, all ASCII (Python), and with `\/` (PHP).
+/// Inside a JSON string: as `JSON.stringify` writes it or all ASCII (Python), each also with `\/` (PHP).
 pub(super) fn in_json(text: &str) -> Vec<String> {
     let Ok(quoted) = serde_json::to_string(text) else { return Vec::new() };
     let escaped = quoted[1..quoted.len() - 1].to_owned();
@@ -17,8 +17,8 @@ pub(super) fn in_json(text: &str) -> Vec<String> {
             }
         }
     }
-    let slashes = ascii.replace('/', "\\/");
-    vec![escaped, ascii, slashes]
+    let with_slashes = |form: &str| form.replace('/', "\\/");
+    vec![with_slashes(&escaped), with_slashes(&ascii), escaped, ascii]
 }
 
 /// In a URL: escaped as `encodeURIComponent` does, as RFC 3986 and forms do (strict, space as `+`), and as `encodeURI` does,

@@ -234,6 +234,17 @@ fn a_long_value_is_replaced_while_little_is_held_back() {
 }
 
 #[test]
+fn a_very_long_value_is_looked_for_as_it_is_and_in_json_only() {
+    let line = "abc/ü ".repeat(4);
+    let value = line.repeat(LONGEST_ENCODED / line.len() + 1);
+    let redactor = redactor(&[("DEPLOY_TOKEN", &value)]);
+    assert!(redactor.text(value.trim()) == "«DEPLOY_TOKEN»");
+    assert!(redactor.text(&value.trim().replace('/', "\\/")) == "«DEPLOY_TOKEN»");
+    let escaped = value.trim().replace('ü', "%C3%BC").replace(' ', "%20");
+    assert!(redactor.text(&escaped) == escaped);
+}
+
+#[test]
 fn debug_output_shows_no_value() {
     let shown = format!("{:?}", redactor(&[("DEPLOY_TOKEN", "h4ndm4d3_k3y")]));
     assert!(shown.contains("Redactor") && !shown.contains("h4ndm4d3"), "{shown}");

@@ -155,7 +155,7 @@ fn a_telegram_bot_token_is_found() {
     assert_format(&format!("{}:A{}", "1".repeat(20), body(34)), None);
 }
 
-/// Each of these made a rule that reads to the end of the value from every mark quadratic: minutes instead of moments.
+/// A rule that read on from every mark to the end of the value would not come back from these: the square of a mebibyte.
 #[test]
 fn hostile_values_of_a_mebibyte_are_judged() {
     for unit in [
