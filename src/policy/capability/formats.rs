@@ -1,0 +1,125 @@
+//! The table of token formats that a prefix gives away.
+//!
+//! Sources: the published rules of gitleaks (config/gitleaks.toml, MIT) and the plugins of detect-secrets (Apache-2.0) for
+//! prefixes, alphabets and lengths; the vendors' own words where they have published them: GitHub ("Behind GitHub's new
+//! authentication token formats", 2021), GitLab ("Token overview", prefixes), Slack ("Token types"), Stripe ("API keys").
+//! Lengths are the least a vendor has issued, or 20 where the prefix by itself is unmistakable: tokens grow.
+
+/// A token that starts with `prefix` and goes on with at least `least` characters of `alphabet`.
+pub(super) struct Format {
+    pub(super) prefix: &'static str,
+    pub(super) alphabet: fn(u8) -> bool,
+    pub(super) least: usize,
+    /// For a message: "looks like …".
+    pub(super) what: &'static str,
+}
+
+const fn format(prefix: &'static str, alphabet: fn(u8) -> bool, least: usize, what: &'static str) -> Format {
+    Format { prefix, alphabet, least, what }
+}
+
+fn alphanumeric(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric()
+}
+
+fn word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
+pub(super) fn base64url(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')
+}
+
+pub(super) fn base64(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/')
+}
+
+/// `base64url` with the dots that join the parts of a composed token.
+fn dotted(byte: u8) -> bool {
+    base64url(byte) || byte == b'.'
+}
+
+fn hex(byte: u8) -> bool {
+    byte.is_ascii_hexdigit()
+}
+
+pub(super) const FORMATS: &[Format] = &[
+    format("ghp_", alphanumeric, 20, "a GitHub token"),
+    format("gho_", alphanumeric, 20, "a GitHub token"),
+    format("ghu_", alphanumeric, 20, "a GitHub token"),
+    format("ghs_", alphanumeric, 20, "a GitHub token"),
+    format("ghr_", alphanumeric, 20, "a GitHub token"),
+    format("github_pat_", word, 22, "a GitHub token"),
+    format("glpat-", dotted, 20, "a GitLab token"),
+    format("gldt-", base64url, 20, "a GitLab token"),
+    format("glrt-", dotted, 20, "a GitLab token"),
+    format("glcbt-", base64url, 20, "a GitLab token"),
+    format("glptt-", base64url, 20, "a GitLab token"),
+    format("glft-", base64url, 20, "a GitLab token"),
+    format("glimt-", base64url, 20, "a GitLab token"),
+    format("glagent-", base64url, 20, "a GitLab token"),
+    format("gloas-", base64url, 20, "a GitLab token"),
+    format("glsoat-", base64url, 20, "a GitLab token"),
+    format("glffct-", base64url, 20, "a GitLab token"),
+    format("xoxa-", base64url, 10, "a Slack token"),
+    format("xoxb-", base64url, 10, "a Slack token"),
+    format("xoxc-", base64url, 10, "a Slack token"),
+    format("xoxd-", |byte| base64(byte) || matches!(byte, b'%' | b'-' | b'='), 10, "a Slack token"),
+    format("xoxe-", base64url, 10, "a Slack token"),
+    format("xoxe.xox", dotted, 10, "a Slack token"),
+    format("xoxp-", base64url, 10, "a Slack token"),
+    format("xoxr-", base64url, 10, "a Slack token"),
+    format("xoxs-", base64url, 10, "a Slack token"),
+    format("xapp-", base64url, 10, "a Slack token"),
+    format("hooks.slack.com/services/T", |byte| word(byte) || byte == b'/', 30, "a Slack webhook"),
+    format("discord.com/api/webhooks/", |byte| base64url(byte) || byte == b'/', 70, "a Discord webhook"),
+    format("discordapp.com/api/webhooks/", |byte| base64url(byte) || byte == b'/', 70, "a Discord webhook"),
+    // OpenAI, Anthropic, OpenRouter, DeepSeek and many others.
+    format("sk-", base64url, 20, "a secret API key (sk-)"),
+    format("sk_live_", alphanumeric, 10, "a Stripe key"),
+    format("sk_test_", alphanumeric, 10, "a Stripe key"),
+    format("sk_prod_", alphanumeric, 10, "a Stripe key"),
+    format("rk_live_", alphanumeric, 10, "a Stripe key"),
+    format("rk_test_", alphanumeric, 10, "a Stripe key"),
+    format("rk_prod_", alphanumeric, 10, "a Stripe key"),
+    format("whsec_", base64, 20, "a webhook signing secret"),
+    format("AIza", base64url, 35, "a Google API key"),
+    format("GOCSPX-", base64url, 28, "a Google client secret"),
+    format("ya29.", dotted, 20, "a Google access token"),
+    format("ABSK", base64, 109, "an AWS Bedrock API key"),
+    format("npm_", alphanumeric, 36, "an npm token"),
+    format("pypi-AgE", base64url, 50, "a PyPI token"),
+    format("dckr_pat_", base64url, 20, "a Docker token"),
+    format("hf_", alphanumeric, 30, "a Hugging Face token"),
+    format("gsk_", alphanumeric, 40, "a Groq key"),
+    format("xai-", alphanumeric, 60, "an xAI key"),
+    format("pplx-", alphanumeric, 40, "a Perplexity key"),
+    format("r8_", alphanumeric, 36, "a Replicate token"),
+    format("nvapi-", base64url, 60, "an NVIDIA key"),
+    format("tvly-", base64url, 20, "a Tavily key"),
+    format("pcsk_", word, 40, "a Pinecone key"),
+    format("dop_v1_", hex, 64, "a DigitalOcean token"),
+    format("doo_v1_", hex, 64, "a DigitalOcean token"),
+    format("dor_v1_", hex, 64, "a DigitalOcean token"),
+    format("dapi", hex, 32, "a Databricks token"),
+    format("glsa_", word, 41, "a Grafana token"),
+    format("glc_", base64, 32, "a Grafana token"),
+    format("hvs.", base64url, 24, "a Vault token"),
+    format("lin_api_", alphanumeric, 32, "a Linear key"),
+    format("ntn_", alphanumeric, 40, "a Notion token"),
+    format("figd_", base64url, 38, "a Figma token"),
+    format("PMAK-", base64url, 59, "a Postman key"),
+    format("SG.", dotted, 66, "a SendGrid key"),
+    format("shpat_", hex, 32, "a Shopify token"),
+    format("shpca_", hex, 32, "a Shopify token"),
+    format("shppa_", hex, 32, "a Shopify token"),
+    format("shpss_", hex, 32, "a Shopify secret"),
+    format("sntryu_", hex, 64, "a Sentry token"),
+    format("sntrys_", base64url, 80, "a Sentry token"),
+    format("sbp_", hex, 40, "a Supabase token"),
+    format("sb_secret_", base64url, 20, "a Supabase key"),
+    format("apify_api_", alphanumeric, 36, "an Apify token"),
+    format("tskey-", base64url, 20, "a Tailscale key"),
+    format("ATATT3", |byte| base64url(byte) || byte == b'=', 180, "an Atlassian token"),
+    format("AGE-SECRET-KEY-1", alphanumeric, 58, "an age key"),
+];

@@ -1,0 +1,311 @@
+//! What may be shown: text of or about a server, with the values of the child's inherited variables replaced by `«NAME»`.
+//!
+//! - Looked for: every value that is capability-bearing by name or by format, from [`SHORTEST`] bytes up; and every other
+//!   value of 12 characters or more that is not a path, a plain word, a region or a number.
+//! - Also its lines, and the parts that are secrets by themselves (the password of a URL, the token behind `Bearer`).
+//! - Also, from 8 characters up, how it reads in base64 (alone or inside a longer base64 text), percent-escaped and in JSON.
+//! - Where two of them overlap in a text the whole stretch is replaced, by the name of the longer.
+
+mod forms;
+
+use crate::policy::capability::{name_is_capability, secret_parts, value_format};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+use serde_json::Value;
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Values of one to three bytes stand in every text by chance. To replace them would shred what is shown and, by the places
+/// it happens in, tell the value; and whoever guards something with three characters has no secret to lose.
+const SHORTEST: usize = 4;
+/// What a switch is set to is no secret even where the variable's name says so (`API_KEY=none`).
+const NO_SECRETS: [&str; 7] = ["true", "false", "none", "null", "undefined", "enabled", "disabled"];
+/// Ordinary values, in characters (design, redaction).
+const SHORTEST_ORDINARY: usize = 12;
+/// Lines of a longer value, in characters: shorter ones are brackets, `then` and blank space.
+const SHORTEST_LINE: usize = 8;
+/// Encoded forms, in characters (design, redaction).
+const SHORTEST_ENCODED: usize = 8;
+/// Longer values are looked for in pieces of this many bytes and more, so that a reader never holds back much (`longest`).
+const PIECE: usize = 1024;
+/// Beyond this length of one value only the value and its JSON form are looked for, which keeps the automaton small.
+const LONGEST_ENCODED: usize = 16 * 1024;
+
+/// Replaces what must not be shown by `«NAME»`. Cheap to clone.
+#[derive(Clone)]
+pub struct Redactor {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    /// `None` when there is nothing to look for.
+    automaton: Option<AhoCorasick>,
+    /// By pattern.
+    names: Vec<String>,
+    longest: usize,
+}
+
+impl Redactor {
+    /// `inherited`: name and value of the variables the child inherited.
+    #[must_use]
+    pub fn new(inherited: &[(String, String)]) -> Self {
+        let (capabilities, ordinary): (Vec<_>, Vec<_>) =
+            inherited.iter().partition(|(name, value)| is_capability(name, value));
+        let capabilities =
+            capabilities.into_iter().map(|(name, value)| Secret::of(name, value, capability_texts));
+        let ordinary = ordinary.into_iter().map(|(name, value)| Secret::of(name, value, ordinary_texts));
+        let secrets: Vec<Secret> = capabilities.chain(ordinary).collect();
+
+        // All values as they are come before any encoded form, capabilities before ordinary values: what one variable
+        // says outright keeps its name when it is also an encoding of another.
+        let mut patterns = Patterns::default();
+        patterns.add(&secrets, |text| vec![text.to_owned()]);
+        patterns.add(&secrets, forms::in_json);
+        patterns.add(secrets.iter().filter(|secret| secret.is_short), forms::percent_escaped);
+        patterns.add(secrets.iter().filter(|secret| secret.is_short), forms::in_base64);
+        Self { inner: Arc::new(patterns.build()) }
+    }
+
+    /// The text without the secrets. Borrowed when there are none in it.
+    #[must_use]
+    pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let stretches = self.inner.stretches(text);
+        if stretches.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        let mut shown = String::with_capacity(text.len());
+        let mut at = 0;
+        for Stretch { range, name, .. } in stretches {
+            shown.push_str(&text[at..range.start]);
+            shown.push('«');
+            shown.push_str(name);
+            shown.push('»');
+            at = range.end;
+        }
+        shown.push_str(&text[at..]);
+        Cow::Owned(shown)
+    }
+
+    /// JSON text in, JSON out: only strings (keys too) are redacted. What cannot be parsed becomes a JSON string of the redacted text.
+    #[must_use]
+    pub fn json(&self, text: &str) -> Value {
+        match serde_json::from_str(text) {
+            Ok(value) => self.value(value),
+            Err(_) => Value::String(self.text(text).into_owned()),
+        }
+    }
+
+    /// Length in bytes of the longest thing it looks for: how much a reader holds back so that nothing is missed across a cut.
+    /// 0 when it looks for nothing.
+    #[must_use]
+    pub fn longest(&self) -> usize {
+        self.inner.longest
+    }
+
+    /// As deep as the parser went, which is 128 levels at most.
+    fn value(&self, value: Value) -> Value {
+        match value {
+            Value::String(text) => Value::String(self.text(&text).into_owned()),
+            Value::Array(items) => items.into_iter().map(|item| self.value(item)).collect(),
+            Value::Object(entries) => entries
+                .into_iter()
+                .map(|(key, value)| (self.text(&key).into_owned(), self.value(value)))
+                .collect(),
+            other => other,
+        }
+    }
+}
+
+impl fmt::Debug for Redactor {
+    /// How much it looks for, never what.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Redactor")
+            .field("patterns", &self.inner.names.len())
+            .field("longest", &self.inner.longest)
+            .finish()
+    }
+}
+
+/// A part of a text to replace.
+struct Stretch<'a> {
+    range: Range<usize>,
+    name: &'a str,
+    /// Of the match that gave the name.
+    longest: usize,
+}
+
+impl Inner {
+    /// Matches may overlap: a leftmost search would show the rest of a secret whose beginning belongs to another.
+    fn stretches(&self, text: &str) -> Vec<Stretch<'_>> {
+        let Some(automaton) = &self.automaton else { return Vec::new() };
+        let mut stretches: Vec<Stretch<'_>> = Vec::new();
+        // By end, so a match can only swallow stretches from the back.
+        for found in automaton.find_overlapping_iter(text) {
+            let mut next = Stretch {
+                range: found.range(),
+                name: self.names.get(found.pattern().as_usize()).map_or("", String::as_str),
+                longest: found.len(),
+            };
+            while let Some(last) = stretches.pop_if(|last| {
+                last.range.end > next.range.start
+                    || (last.range.end == next.range.start && last.name == next.name)
+            }) {
+                next.range.start = next.range.start.min(last.range.start);
+                if last.longest > next.longest {
+                    (next.name, next.longest) = (last.name, last.longest);
+                }
+            }
+            stretches.push(next);
+        }
+        stretches
+    }
+}
+
+/// What one variable gives to look for.
+struct Secret<'a> {
+    name: &'a str,
+    texts: Vec<String>,
+    /// Also looked for in its long encodings.
+    is_short: bool,
+}
+
+impl<'a> Secret<'a> {
+    fn of(name: &'a str, value: &str, texts: fn(&str) -> Vec<String>) -> Self {
+        // Without the line break that a value read from a file often ends with.
+        let value = value.trim();
+        Self { name, texts: texts(value), is_short: value.len() <= LONGEST_ENCODED }
+    }
+}
+
+/// What is looked for, and for whose sake. The first to name a text keeps it.
+#[derive(Default)]
+struct Patterns {
+    index: HashMap<String, usize>,
+    names: Vec<String>,
+}
+
+impl Patterns {
+    /// Each text of the secrets in the forms that `forms` gives, encoded ones for texts that are long enough.
+    fn add<'a>(&mut self, secrets: impl IntoIterator<Item = &'a Secret<'a>>, forms: fn(&str) -> Vec<String>) {
+        for secret in secrets {
+            for text in &secret.texts {
+                for form in forms(text) {
+                    let is_encoded = form != *text;
+                    if form.len() >= SHORTEST && !(is_encoded && text.chars().count() < SHORTEST_ENCODED) {
+                        self.add_text(secret.name, form);
+                    }
+                }
+            }
+        }
+    }
+
+    fn add_text(&mut self, name: &str, text: String) {
+        let next = self.names.len();
+        if *self.index.entry(text).or_insert(next) == next {
+            self.names.push(name.to_owned());
+        }
+    }
+
+    fn build(self) -> Inner {
+        let mut texts: Vec<(String, usize)> = self.index.into_iter().collect();
+        texts.sort_unstable_by_key(|(_, at)| *at);
+        let longest = texts.iter().map(|(text, _)| text.len()).max().unwrap_or(0);
+        // Contiguous: a DFA of a pasted key file in all its forms would take hundreds of megabytes.
+        let automaton = AhoCorasick::builder()
+            .match_kind(MatchKind::Standard)
+            .kind(Some(AhoCorasickKind::ContiguousNFA))
+            .build(texts.iter().map(|(text, _)| text));
+        // It fails beyond 2^31 states only, which takes gibibytes of environment.
+        Inner { automaton: automaton.ok().filter(|_| longest > 0), names: self.names, longest }
+    }
+}
+
+fn is_capability(name: &str, value: &str) -> bool {
+    let is_setting = NO_SECRETS.iter().any(|word| value.eq_ignore_ascii_case(word));
+    name_is_capability(name) && !is_setting || value_format(value).is_some()
+}
+
+fn capability_texts(value: &str) -> Vec<String> {
+    let mut texts = pieces(value);
+    texts.extend(secret_parts(value).iter().flat_map(|part| pieces(part)));
+    texts.extend(lines(value).flat_map(pieces));
+    texts
+}
+
+fn ordinary_texts(value: &str) -> Vec<String> {
+    if !is_worth_hiding(value) {
+        return Vec::new();
+    }
+    let mut texts = pieces(value);
+    texts.extend(lines(value).filter(|line| is_worth_hiding(line)).flat_map(pieces));
+    texts
+}
+
+/// The value, or its pieces where it is long.
+fn pieces(value: &str) -> Vec<String> {
+    let mut pieces = Vec::new();
+    let mut rest = value;
+    while rest.len() >= 2 * PIECE {
+        let cut = (PIECE..rest.len()).find(|cut| rest.is_char_boundary(*cut)).unwrap_or(rest.len());
+        let (piece, after) = rest.split_at(cut);
+        pieces.push(piece.to_owned());
+        rest = after;
+    }
+    pieces.push(rest.to_owned());
+    pieces
+}
+
+/// The lines of a multi-line value that say something; the borders of PEM blocks are known to everybody.
+fn lines(value: &str) -> impl Iterator<Item = &str> {
+    let many = value.contains('\n');
+    value
+        .lines()
+        .map(str::trim)
+        .filter(move |line| many && line.chars().count() >= SHORTEST_LINE && !line.starts_with("-----"))
+}
+
+/// An ordinary value that is long enough and is not a path, a plain word, a region or a number.
+fn is_worth_hiding(value: &str) -> bool {
+    value.chars().count() >= SHORTEST_ORDINARY
+        && ![is_path, is_word, is_region, is_number].iter().any(|known| known(value))
+}
+
+/// Also a list of paths: it begins with one.
+fn is_path(value: &str) -> bool {
+    let drive =
+        |bytes: &[u8]| matches!(bytes, [letter, b':', b'\\' | b'/', ..] if letter.is_ascii_alphabetic());
+    ["/", "~/", "./", "../", "\\\\"].iter().any(|root| value.starts_with(root)) || drive(value.as_bytes())
+}
+
+fn is_number(value: &str) -> bool {
+    value.parse::<f64>().is_ok()
+        || value.bytes().all(|byte| byte.is_ascii_digit() || b".,:+-/_ ".contains(&byte))
+}
+
+/// One word: letters in the case of a word, and no more of them than words have.
+fn is_word(value: &str) -> bool {
+    const LONGEST: usize = 24;
+    let after_first = value.chars().skip(1);
+    let is_cased = !after_first.clone().any(char::is_uppercase) || !value.chars().any(char::is_lowercase);
+    is_cased && value.chars().count() <= LONGEST && value.chars().all(char::is_alphabetic)
+}
+
+/// Regions and zones of the clouds, which everybody knows: `ap-southeast-2`, `northamerica-northeast1-a`.
+fn is_region(value: &str) -> bool {
+    let is_part = |part: &str| {
+        let after_letters = part.trim_start_matches(|letter: char| letter.is_ascii_lowercase());
+        let after_digits = after_letters.trim_start_matches(|letter: char| letter.is_ascii_digit());
+        after_letters.len() - after_digits.len() <= 2
+            && after_digits.len() <= 1
+            && !after_digits.contains(char::is_uppercase)
+    };
+    (2..=4).contains(&value.split('-').count())
+        && value.split('-').all(|part| !part.is_empty() && is_part(part))
+        && value.contains(|letter: char| letter.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests;
