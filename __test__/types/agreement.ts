@@ -1,0 +1,70 @@
+// Compiles only while index.d.ts says exactly what contract.d.ts says. names.test.mjs proves that no name is left out.
+
+import type * as actual from '../../index.js'
+import type * as contract from './contract.js'
+
+/** Assignable both ways is not enough: that lets an optional or readonly property, or an `any`, slip through. */
+type Identical<A, B> =
+  (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2
+    ? [A, B] extends [B, A]
+      ? true
+      : false
+    : false
+
+type Agreement = {
+  McpServerDefinition: Identical<actual.McpServerDefinition, contract.McpServerDefinition>
+  McpServerOptions: Identical<actual.McpServerOptions, contract.McpServerOptions>
+  NormalizedMcpServer: Identical<actual.NormalizedMcpServer, contract.NormalizedMcpServer>
+  McpConnectOptions: Identical<actual.McpConnectOptions, contract.McpConnectOptions>
+  McpServerGroup: Identical<actual.McpServerGroup, contract.McpServerGroup>
+  McpTool: Identical<actual.McpTool, contract.McpTool>
+  McpToolResult: Identical<actual.McpToolResult, contract.McpToolResult>
+  McpCallOptions: Identical<actual.McpCallOptions, contract.McpCallOptions>
+  McpProgress: Identical<actual.McpProgress, contract.McpProgress>
+  McpServerConnection: Identical<actual.McpServerConnection, contract.McpServerConnection>
+  McpCloseInfo: Identical<actual.McpCloseInfo, contract.McpCloseInfo>
+  McpAgentTool: Identical<actual.McpAgentTool, contract.McpAgentTool>
+  McpToolSource: Identical<actual.McpToolSource, contract.McpToolSource>
+  McpError: Identical<actual.McpError, contract.McpError>
+  McpErrorCode: Identical<actual.McpErrorCode, contract.McpErrorCode>
+  JsonSchema: Identical<actual.JsonSchema, contract.JsonSchema>
+  JsonSchemaObject: Identical<actual.JsonSchemaObject, contract.JsonSchemaObject>
+  McpContent: Identical<actual.McpContent, contract.McpContent>
+  normalizeMcpServers: SameValue<'normalizeMcpServers'>
+  connectMcpServer: SameValue<'connectMcpServer'>
+  connectMcpServers: SameValue<'connectMcpServers'>
+  createMcpTools: SameValue<'createMcpTools'>
+  toolFormats: SameValue<'toolFormats'>
+  resultFormats: SameValue<'resultFormats'>
+  'McpError (class)': SameValue<'McpError'>
+}
+
+type SameValue<Name extends keyof typeof actual & keyof typeof contract> = Identical<
+  (typeof actual)[Name],
+  (typeof contract)[Name]
+>
+
+/** Names of the contract that no code stands behind yet: they belong to workflow scripts. */
+type StillToCome =
+  | 'McpProjectConfig'
+  | 'McpIntegration'
+  | 'McpProjectOptions'
+  | 'McpProject'
+  | 'McpClient'
+  | 'openMcpProject'
+  | 'configureMcp'
+  | 'mcp'
+  | 'mcpCall'
+  | 'mcpCallSync'
+
+type Different = { [Name in keyof Agreement]: Agreement[Name] extends true ? never : Name }[keyof Agreement]
+
+/** A name that shows up in the error message here differs from the contract. */
+export const nothingDiffers: [Different] extends [never] ? true : Different = true
+
+/** The same for the values: what the contract exports and neither list names, and what only index.d.ts exports. */
+type Forgotten = Exclude<keyof typeof contract, keyof typeof actual | StillToCome>
+type Extra = Exclude<keyof typeof actual, keyof typeof contract>
+type ComeTooEarly = keyof typeof actual & StillToCome
+type Stray = Forgotten | Extra | ComeTooEarly
+export const nothingIsMissing: [Stray] extends [never] ? true : Stray = true

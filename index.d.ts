@@ -1,0 +1,528 @@
+/// <reference lib="esnext.disposable" />
+
+// Nothing here needs @types/node. Loading the package loads no native binary, starts no thread and touches no network:
+// the first call that needs the binary loads it.
+
+declare global {
+  // lib es2022 alone has no AbortSignal. This merges with the one of lib dom or of @types/node where there is one.
+  interface AbortSignal {
+    readonly aborted: boolean
+  }
+}
+
+// ───────────────────────────── definitions ─────────────────────────────
+
+/**
+ * What to start, and what it may see. Plain data: it holds no secret, so it can be stored, logged and sent to a renderer.
+ * A property that is `undefined` counts as absent; an unknown property is refused (ERR_MCP_INVALID_DEFINITION names the
+ * nearest known one).
+ *
+ * @example
+ * { id: 'notes', command: ['/usr/local/bin/node', '/opt/notes/server.js'], inheritEnvironment: ['NOTES_TOKEN'] }
+ */
+export interface McpServerDefinition {
+  /**
+   * The server's name: `^[a-z][a-z0-9-]{0,63}$`, unique among the definitions of one call. Every agent tool's name
+   * begins with it, and every error of the server carries it as `serverId`.
+   */
+  id: string
+  /**
+   * The program and its arguments, handed over as they are; no shell ever sees them. The first element is an absolute
+   * path (on Windows with a drive, or UNC) and is not looked up anywhere. Arguments are readable by other users of the
+   * machine, so one that looks like a secret is refused: ERR_MCP_CAPABILITY_IN_DEFINITION.
+   */
+  command: readonly string[]
+  /**
+   * Fixed variables for the server. Names match `^[A-Za-z_][A-Za-z0-9_]*$`. A name or value that grants access to
+   * something (tokens, passwords, keys) is refused with ERR_MCP_CAPABILITY_IN_DEFINITION: name it in
+   * `inheritEnvironment` instead.
+   */
+  environment?: Readonly<Record<string, string>>
+  /**
+   * Names of variables that the server gets with the value they have in `options.env`. Each must also be in
+   * `allowedInheritedEnvKeys`, else ERR_MCP_ENV_NOT_ALLOWED. A name that is not set there is left out.
+   */
+  inheritEnvironment?: readonly string[]
+  /** How long the handshake, and each call, may take, in ms: an integer from 1_000 to 300_000. Default 60_000. */
+  timeout?: number
+  /** The server's working directory, an absolute path. Default: that of this process when the call is made. */
+  cwd?: string
+  /**
+   * Which of the server's tools to expose: those in `include` (default: all) that are not in `exclude`. The limit of 256
+   * tools counts what is left. A name that the server does not publish is reported to `onWarning`.
+   */
+  tools?: { include?: readonly string[]; exclude?: readonly string[] }
+}
+
+/** What this host lets its servers inherit. Belongs to the host's code, never to a stored definition. */
+export interface McpServerOptions {
+  /** The names that definitions may inherit. Default: none. Such a name may not be given a fixed value. */
+  allowedInheritedEnvKeys?: readonly string[]
+  /**
+   * Where inherited values, and the few harmless variables that every server gets (PATH, HOME, LANG and the like), are
+   * read from. Default `process.env`.
+   */
+  env?: Readonly<Record<string, string | undefined>>
+}
+
+/**
+ * A definition with every default filled in. Frozen, plain JSON, without inherited values; it is a valid definition
+ * itself, and normalising it again gives the same.
+ */
+export interface NormalizedMcpServer extends McpServerDefinition {
+  readonly id: string
+  readonly command: readonly string[]
+  readonly environment: Readonly<Record<string, string>>
+  readonly inheritEnvironment: readonly string[]
+  readonly timeout: number
+}
+
+/**
+ * Checks 0 to 8 definitions and fills in defaults; starts nothing and changes nothing of yours. The options of a connect
+ * are accepted, and checked, here too.
+ *
+ * Rejects on the first fault in document order. `details.path` says where (`servers[1].command[0]`). Codes:
+ * ERR_MCP_INVALID_DEFINITION, ERR_MCP_CAPABILITY_IN_DEFINITION, ERR_MCP_ENV_NOT_ALLOWED, ERR_MCP_TOO_MANY_SERVERS, and
+ * ERR_MCP_INVALID_ARGUMENT for a bad option.
+ */
+export function normalizeMcpServers(
+  servers: readonly McpServerDefinition[],
+  options?: McpConnectOptions,
+): Promise<NormalizedMcpServer[]>
+
+// ───────────────────────────── connections ─────────────────────────────
+
+/**
+ * How to connect. Callbacks run on the thread that made the connection, never before `connectMcpServer` has returned its
+ * promise; the last argument is the server's id, so that one options object serves several servers.
+ */
+export interface McpConnectOptions extends McpServerOptions {
+  /** Aborts the connect: the server is stopped and the promise rejects with `signal.reason`. Later aborts do nothing. */
+  signal?: AbortSignal
+  /** One deadline over start, handshake and tool listing, in ms, at least 1. Default: the definition's `timeout`. */
+  connectTimeout?: number
+  /**
+   * Which revision of the protocol to speak. `'auto'` (default) begins with `initialize` and turns to the 2026-07-28
+   * revision when the server says that it speaks nothing older. `'legacy'` and `'modern'` keep to one side of that line.
+   */
+  protocol?:
+    | 'auto'
+    | 'legacy'
+    | 'modern'
+    | '2024-11-05'
+    | '2025-03-26'
+    | '2025-06-18'
+    | '2025-11-25'
+    | '2026-07-28'
+  /**
+   * The longest message accepted from the server, in bytes. Default 64 MiB. A longer answer rejects its own call with
+   * ERR_MCP_MESSAGE_TOO_LARGE; the connection lives on.
+   */
+  maxMessageBytes?: number
+  /**
+   * How patient `close()` is: ms to wait after the server's input has ended (default 2_000), then ms to wait after
+   * SIGTERM (default 2_000). What is left then is killed.
+   */
+  shutdown?: { endOfInput?: number; terminate?: number }
+  /** Linux and macOS: a small helper process that stops the servers when this process dies hard. Default true. */
+  guardian?: boolean
+  /** Each line that the server writes to stderr, without secrets. */
+  onStderr?(line: string, serverId: string): void
+  /** Each log message that the server sends through the protocol. */
+  onLog?(message: { level: string; logger?: string; data: unknown }, serverId: string): void
+  /** The server's tools changed; `connection.tools` already holds the new list. */
+  onToolsChanged?(tools: readonly McpTool[], serverId: string): void
+  /**
+   * Things worth knowing that are no failure: a malformed tool that was skipped, text on stdout that is no message, a
+   * name in `tools.include` that the server does not publish, a guardian that could not start.
+   */
+  onWarning?(
+    warning: { code: string; message: string; details: Readonly<Record<string, unknown>> },
+    serverId: string,
+  ): void
+  /** The connection ended, for whatever reason. Called once. */
+  onClose?(info: McpCloseInfo, serverId: string): void
+}
+
+/**
+ * Starts one server and resolves once its tools are known. Until then nothing of it outlives a failure: when this
+ * rejects, its processes are gone.
+ *
+ * Rejects with the codes of {@link normalizeMcpServers}, with ERR_MCP_SPAWN, ERR_MCP_HANDSHAKE,
+ * ERR_MCP_PROTOCOL_VERSION, ERR_MCP_TIMEOUT, ERR_MCP_TOO_MANY_TOOLS (more than 256), ERR_MCP_TOO_MANY_PAGES (more than
+ * 64), ERR_MCP_NATIVE_LOAD, or with `signal.reason`.
+ */
+export function connectMcpServer(
+  definition: McpServerDefinition,
+  options?: McpConnectOptions,
+): Promise<McpServerConnection>
+
+/**
+ * Starts 1 to 8 servers side by side. By default it is all or nothing: the first failure closes the others and rejects.
+ * With `partial: true` it resolves with what connected and what failed. All definitions are checked before the first
+ * server starts.
+ */
+export function connectMcpServers(
+  definitions: readonly McpServerDefinition[],
+  options?: McpConnectOptions & { partial?: boolean },
+): Promise<McpServerGroup>
+
+/** Several connections that are closed together. `await using` closes them too. */
+export interface McpServerGroup extends AsyncDisposable {
+  /** What connected, in the order of the definitions. */
+  readonly connections: readonly McpServerConnection[]
+  /** What did not; always empty without `partial: true`. */
+  readonly failures: readonly { id: string; error: McpError }[]
+  /** The connection of that server, or undefined where there is none. */
+  get(id: string): McpServerConnection | undefined
+  /** Closes every connection. Idempotent; never rejects because one of them ended badly. */
+  close(): Promise<void>
+}
+
+/** A tool as the server published it: frozen, every field kept, known to us or not. */
+export interface McpTool {
+  /** The server's own name for it: what `callTool` takes. */
+  readonly name: string
+  readonly description?: string
+  /** As published, untouched: any dialect of JSON Schema, or a boolean. */
+  readonly inputSchema: JsonSchema
+  /** `title`, `outputSchema`, `annotations`, `icons`, `_meta` and whatever else came along. */
+  readonly [field: string]: unknown
+}
+
+/** What a tool answered, untouched except for two defaults. */
+export interface McpToolResult {
+  /** What to show the model; `[]` where the server sent none. Kinds we do not know pass through. */
+  content: McpContent[]
+  /** The *tool* failed and `content` says how; `false` where the server said nothing. A failed call rejects instead. */
+  isError: boolean
+  /** The answer as data. Not checked against `outputSchema`. */
+  structuredContent?: unknown
+  [field: string]: unknown
+}
+
+/** How to make one call. */
+export interface McpCallOptions {
+  /** Cancels: the server is told, and the call rejects with `signal.reason` at once. */
+  signal?: AbortSignal
+  /** How long this call may take, in ms, at least 1. Default: the definition's `timeout`. */
+  timeout?: number
+  /** Each progress report restarts `timeout`. Default false. */
+  resetTimeoutOnProgress?: boolean
+  /** A bound that progress does not move, in ms. Default: none. */
+  maxTotalTimeout?: number
+  /** Progress in the order it came, the last report always, none after the result. Reports in between may be skipped. */
+  onProgress?(progress: McpProgress): void
+  /** The same, as the official client spells it. */
+  onprogress?(progress: McpProgress): void
+  /** Sent along as `_meta` (trace context and the like). */
+  meta?: Readonly<Record<string, unknown>>
+}
+
+/** How far a call has come. */
+export interface McpProgress {
+  progress: number
+  total?: number
+  message?: string
+}
+
+/**
+ * A running server. An idle connection does not keep Node alive; a pending call does. When nothing holds the connection
+ * any more (no variable, no agent tool made from it, no pending call) it is collected and its server is stopped;
+ * `await using` and `close()` do so at a time of your choosing.
+ */
+export interface McpServerConnection extends AsyncDisposable {
+  /** The definition's `id`. */
+  readonly id: string
+  /** The server's tools after `tools.include` and `tools.exclude`; frozen. Replaced as a whole when they change. */
+  readonly tools: readonly McpTool[]
+  /**
+   * Calls a tool and resolves with its result, also when the tool itself failed (`isError: true`).
+   *
+   * Rejects with `signal.reason`, or ERR_MCP_TOOL_NOT_FOUND (`details.nearest`; nothing was sent),
+   * ERR_MCP_INVALID_ARGUMENT (`args` is not a JSON object), ERR_MCP_TIMEOUT, ERR_MCP_RPC (the server refused:
+   * `details.rpcCode`, `details.data`), ERR_MCP_EXITED, ERR_MCP_CLOSED, ERR_MCP_INVALID_MESSAGE,
+   * ERR_MCP_MESSAGE_TOO_LARGE, ERR_MCP_INPUT_REQUIRED.
+   */
+  callTool(
+    name: string,
+    args?: Readonly<Record<string, unknown>>,
+    signalOrOptions?: AbortSignal | McpCallOptions,
+  ): Promise<McpToolResult>
+  /** The official client's call shape, so that a connection drops into code that was written for it. */
+  callTool(
+    params: { name: string; arguments?: Readonly<Record<string, unknown>> },
+    resultSchema?: unknown,
+    options?: McpCallOptions,
+  ): Promise<McpToolResult>
+  /** Asks the server for its tools again, puts the answer into `tools`, and resolves with it. `params` is ignored. */
+  listTools(params?: unknown, options?: McpCallOptions): Promise<{ tools: McpTool[] }>
+  /** Any other request of the protocol (`resources/read`, `prompts/get` …): its raw result. */
+  request(
+    method: string,
+    params?: Readonly<Record<string, unknown>>,
+    options?: McpCallOptions,
+  ): Promise<unknown>
+  /**
+   * Ends the server's input, then SIGTERM, then SIGKILL, each after the wait that `shutdown` sets; pending calls reject
+   * with ERR_MCP_CLOSED at once. Resolves when the whole process tree is gone, or with what could not be ended.
+   * Idempotent.
+   */
+  close(): Promise<McpCloseInfo>
+  /** Keeps Node alive while the connection is open. */
+  ref(): this
+  /** Undoes `ref()`. */
+  unref(): this
+
+  /** The process id of the server. */
+  readonly pid: number
+  /** The revision both sides speak, such as `2025-11-25`. */
+  readonly protocolVersion: string
+  readonly serverInfo?: { name: string; version?: string; [field: string]: unknown }
+  readonly serverCapabilities: Readonly<Record<string, unknown>>
+  /** What the server wants a model to know about using it. */
+  readonly instructions?: string
+  /** Resolves when the connection has ended, for whatever reason; never rejects. */
+  readonly closed: Promise<McpCloseInfo>
+  /** The last lines of the server's stderr without secrets, at most 64 KiB. */
+  stderr(): string
+  /** Counters and small samples for bug reports: skipped stdout lines, bytes, calls, ms of the handshake. */
+  diagnostics(): Readonly<Record<string, unknown>>
+}
+
+/** How a connection ended. */
+export interface McpCloseInfo {
+  /** Why: `close()`, the server left by itself, the connect was aborted, or the server broke the protocol. */
+  reason: 'closed' | 'exited' | 'aborted' | 'protocol-error'
+  /** The exit code of the server's own process; null where a signal ended it. */
+  exitCode: number | null
+  /** The signal that ended the server's own process, such as `SIGKILL`; else null. */
+  signal: string | null
+  /** What it took to end the whole tree. */
+  ended: 'by-itself' | 'end-of-input' | 'terminate' | 'kill'
+  /** Process ids of descendants that could not be ended; normally empty. */
+  survivors: readonly number[]
+}
+
+// ───────────────────────────── agent tools ─────────────────────────────
+
+/**
+ * One plain, frozen object that the AI SDK, OpenAI Agents and Mastra accept as it is. It holds its connection, which is
+ * therefore not collected while the tool is reachable. On a closed connection the definitions stay readable and
+ * `execute` rejects with ERR_MCP_CLOSED.
+ */
+export interface McpAgentTool {
+  readonly type: 'function'
+  /**
+   * `${serverId}__${toolName}`, unique in the array. It matches `^[A-Za-z0-9_-]{1,64}$`: other characters become `_`, and
+   * a name that had to be changed or cut ends in `_` and 8 hex digits of a hash of the original, whatever else is listed.
+   * The originals are in `metadata`.
+   */
+  readonly name: string
+  readonly title?: string
+  /** As the server gave it, or `''`. Untrusted text that a model will read. */
+  readonly description: string
+  /** Plain JSON Schema of the arguments; `type: 'object'` and `properties` are always there, the rest is as published. */
+  readonly parameters: JsonSchemaObject
+  /**
+   * The same, and a Standard Schema: `~standard` is not enumerable, so it stays out of JSON. It accepts every value
+   * unless the tools were made with `validate: true`.
+   */
+  readonly inputSchema: JsonSchemaObject
+  /** JSON Schema of `structuredContent`, where the server published one. */
+  readonly outputSchema?: JsonSchemaObject
+  /** Servers' schemas do not keep to the subset that providers call strict. */
+  readonly strict: false
+  /** The server's hints (`readOnlyHint`, `destructiveHint` …), untrusted. */
+  readonly annotations?: Readonly<Record<string, unknown>>
+  readonly metadata: { readonly serverId: string; readonly toolName: string }
+  /**
+   * Calls the tool. A failed tool resolves with `isError: true`; a failed call rejects as
+   * {@link McpServerConnection.callTool} does.
+   */
+  execute(
+    args: Readonly<Record<string, unknown>>,
+    context?: { abortSignal?: AbortSignal; signal?: AbortSignal },
+  ): Promise<McpToolResult>
+  /**
+   * What OpenAI Agents calls: arguments as JSON text (empty text is `{}`), and a string or a list of text, image and
+   * file items back. Text that is not a JSON object rejects with ERR_MCP_INVALID_ARGUMENT.
+   */
+  invoke(runContext: unknown, inputJson: string, details?: { signal?: AbortSignal }): Promise<string | unknown[]>
+  /** What the AI SDK calls: the result as it goes to the model; images as files, a failed tool as an error. */
+  toModelOutput(options: { output: McpToolResult }): unknown
+  /** The answer of `needsApproval` of the source; false without one. */
+  needsApproval(...context: unknown[]): Promise<boolean>
+  /** Always true. */
+  isEnabled(...context: unknown[]): Promise<boolean>
+}
+
+/** What to make agent tools from: `connection`, `connections` or both; at least one connection, no two of one id. */
+export interface McpToolSource {
+  connection?: McpServerConnection
+  connections?: Iterable<McpServerConnection> | McpServerGroup
+  /** Which tools to take. Default: all. */
+  include?(tool: McpTool, connection: McpServerConnection): boolean
+  /** Whether a person has to agree to a call first; asked by the agent's loop, not by `execute`. Default false. */
+  needsApproval?: boolean | ((tool: McpTool, args: unknown) => boolean | Promise<boolean>)
+  /**
+   * Check arguments against `inputSchema` before sending: `execute` then rejects with ERR_MCP_INVALID_ARGUMENT and
+   * nothing is sent. Default false.
+   */
+  validate?: boolean
+}
+
+/**
+ * The tools of one or more connections as an agent's loop takes them, in the order of the connections and of their tools.
+ * A picture of the moment: call it again after `onToolsChanged`. Rejects with ERR_MCP_INVALID_ARGUMENT.
+ *
+ * @example
+ * const tools = await createMcpTools({ connection })
+ * await generateText({ model, tools: toolFormats.record(tools), prompt })   // AI SDK
+ * new Agent({ name: 'assistant', tools })                                   // OpenAI Agents
+ */
+export function createMcpTools(source: McpToolSource): Promise<McpAgentTool[]>
+
+/** Tools as the request of each provider wants them, for people who write their own loop. Pure functions. */
+export const toolFormats: {
+  /** `{ [name]: tool }`, as `generateText({ tools })` and Mastra take them. */
+  record(tools: readonly McpAgentTool[]): Record<string, McpAgentTool>
+  /** `tools` of OpenAI's Responses API. */
+  openaiResponses(tools: readonly McpAgentTool[]): {
+    type: 'function'
+    name: string
+    description: string
+    parameters: Record<string, unknown>
+    strict: false
+  }[]
+  /** `tools` of OpenAI's Chat Completions API, and of the many servers that speak it. */
+  openaiChat(tools: readonly McpAgentTool[]): {
+    type: 'function'
+    function: { name: string; description: string; parameters: Record<string, unknown>; strict: false }
+  }[]
+  /** `tools` of Anthropic's Messages API. */
+  anthropic(
+    tools: readonly McpAgentTool[],
+  ): { name: string; description: string; input_schema: { type: 'object'; [field: string]: unknown } }[]
+  /**
+   * `config.tools` of Google's GenAI SDK. `inlineRefs` (default false) replaces each `$ref` into the same schema by what
+   * it points at; where a schema contains itself, the inner one becomes `{}` with its description.
+   */
+  gemini(
+    tools: readonly McpAgentTool[],
+    options?: { inlineRefs?: boolean },
+  ): { functionDeclarations: { name: string; description: string; parametersJsonSchema: unknown }[] }[]
+}
+
+/**
+ * A result as each provider's next message wants it: everything but the id (and name) of the call, which you add.
+ * Media that an API does not take there becomes a short note in its place. Pure functions.
+ *
+ * @example
+ * input.push({ call_id: call.call_id, ...resultFormats.openaiResponses(result) })
+ * messages.push({ tool_call_id: call.id, ...resultFormats.openaiChat(result) })
+ * content.push({ tool_use_id: block.id, ...resultFormats.anthropic(result) })
+ * parts.push({ functionResponse: { id: call.id, name: call.name, ...resultFormats.gemini(result) } })
+ */
+export const resultFormats: {
+  /** `{ type: 'function_call_output', output }`. */
+  openaiResponses(result: McpToolResult): unknown
+  /** `{ role: 'tool', content }`; text only. */
+  openaiChat(result: McpToolResult): unknown
+  /** `{ type: 'tool_result', content, is_error? }`. */
+  anthropic(result: McpToolResult): unknown
+  /** `{ response: { output } | { error }, parts? }`. */
+  gemini(result: McpToolResult): unknown
+  /** Everything as one text. */
+  text(result: McpToolResult): string
+}
+
+// ───────────────────────────── errors ─────────────────────────────
+
+/**
+ * What every failure rejects with, except cancelling, which rejects with `signal.reason`. No message, stack, cause,
+ * inspection or JSON of it holds a secret.
+ */
+export class McpError extends Error {
+  readonly name: 'McpError'
+  /** What went wrong, by what can be done about it. */
+  readonly code: McpErrorCode
+  /** The `id` of the definition it is about, where it is about one. */
+  readonly serverId?: string
+  /** Frozen; which fields there are depends on the code. */
+  readonly details: Readonly<Record<string, unknown>>
+  /** Plain data without stack and cause, for logs and for Electron's IPC. */
+  toJSON(): {
+    name: 'McpError'
+    code: McpErrorCode
+    message: string
+    serverId?: string
+    details: Record<string, unknown>
+  }
+  /** Whether it is an McpError, also one of another copy of this package or of another context. */
+  static is(value: unknown): value is McpError
+}
+
+/** The `code` of an {@link McpError}, with the fields of `details`. */
+export type McpErrorCode =
+  /** A definition breaks a rule. `path` (`servers[1].command[0]`), `reason`. */
+  | 'ERR_MCP_INVALID_DEFINITION'
+  /** A definition holds what grants access to something. `path`, `key`, `why` ('allowed-key', 'name' or 'value'). */
+  | 'ERR_MCP_CAPABILITY_IN_DEFINITION'
+  /** A definition inherits a variable that `allowedInheritedEnvKeys` does not name. `path`, `key`. */
+  | 'ERR_MCP_ENV_NOT_ALLOWED'
+  /** More than 8 definitions in one call. `limit`, `count`. */
+  | 'ERR_MCP_TOO_MANY_SERVERS'
+  /** More than 256 tools after filtering; the server is stopped. `limit`, `count`. */
+  | 'ERR_MCP_TOO_MANY_TOOLS'
+  /** The list of tools did not end within 64 pages. `limit`, `count`. */
+  | 'ERR_MCP_TOO_MANY_PAGES'
+  /** The process could not be started. `errno`, `path`, `what` ('command', 'cwd' or 'interpreter'). */
+  | 'ERR_MCP_SPAWN'
+  /** It started and did not become a server. `exitCode`, `signal`, `stderr`, `stdoutNoise`, `missingEnv`. */
+  | 'ERR_MCP_HANDSHAKE'
+  /** No common revision of the protocol. `offered`, `answered`. */
+  | 'ERR_MCP_PROTOCOL_VERSION'
+  /** A deadline passed. `phase` ('connect', 'list' or 'call'), `ms`. */
+  | 'ERR_MCP_TIMEOUT'
+  /** The server left while the call was under way. `exitCode`, `signal`, `stderr`. */
+  | 'ERR_MCP_EXITED'
+  /** The connection was closed, before the call or during it. */
+  | 'ERR_MCP_CLOSED'
+  /** The server has no such tool; nothing was sent. `tool`, `nearest`. */
+  | 'ERR_MCP_TOOL_NOT_FOUND'
+  /** The server answered with an error. `rpcCode`, `data`. */
+  | 'ERR_MCP_RPC'
+  /** The server's answer cannot be read. */
+  | 'ERR_MCP_INVALID_MESSAGE'
+  /** The server's answer is longer than `maxMessageBytes`. `limit`. */
+  | 'ERR_MCP_MESSAGE_TOO_LARGE'
+  /** The server asked for input in mid-call, and nobody is there to give it. */
+  | 'ERR_MCP_INPUT_REQUIRED'
+  /** Arguments that are not a JSON object, or a bad option. `path`, `reason`. */
+  | 'ERR_MCP_INVALID_ARGUMENT'
+  /** A project file is unreadable, untrusted or malformed. `file`, `line`, `reason`. */
+  | 'ERR_MCP_CONFIG'
+  /** The project has no server of that name. */
+  | 'ERR_MCP_SERVER_NOT_FOUND'
+  /** The project's server of that name is a command, and commands were not allowed. */
+  | 'ERR_MCP_SERVER_HAS_NO_URL'
+  /** The server refused over HTTP. `status`, `body` (its first 2 KiB). */
+  | 'ERR_MCP_HTTP'
+  /** The server wants other credentials. `status`, `wwwAuthenticate`. */
+  | 'ERR_MCP_AUTH_REQUIRED'
+  /** The server could not be reached: name, certificate or connection refused. */
+  | 'ERR_MCP_CONNECT'
+  /** A synchronous call would need the thread that it blocks. */
+  | 'ERR_MCP_WOULD_BLOCK'
+  /** The native binary is missing or does not load here. `platform`, `arch`, `libc`, `tried`. */
+  | 'ERR_MCP_NATIVE_LOAD'
+  /** A fault of this package. */
+  | 'ERR_MCP_INTERNAL'
+
+/** A JSON Schema of any dialect. */
+export type JsonSchema = JsonSchemaObject | boolean
+/** A JSON Schema that is an object. */
+export type JsonSchemaObject = { readonly [key: string]: unknown }
+/** One piece of content: `text`, `image`, `audio`, `resource`, `resource_link`, or a kind that came after this package. */
+export type McpContent = { type: string; [field: string]: unknown }

@@ -1,0 +1,9 @@
+export {
+  connectMcpServer,
+  connectMcpServers,
+  createMcpTools,
+  McpError,
+  normalizeMcpServers,
+  resultFormats,
+  toolFormats,
+} from './index.js'
