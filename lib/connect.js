@@ -63,12 +63,11 @@ async function connect(host, plans, index, id, signal, callbacks) {
         host.listen(token, event => state.heard(event))
         native = plans.connect(index, token)
       },
-      // The start settles when the server is gone, or soon after: until then it holds the event loop.
       cancel: () => {
         native.close()
         return false
       },
-      releasesOnAbort: false,
+      endsFirst: true,
     })
     state.connected(textOf(outcome))
   } catch (error) {

@@ -52,9 +52,10 @@ class Host {
   /**
    * Runs one native operation and holds the event loop until it has settled. `start` is given the token; `cancel` is called on abort and says whether
    * the operation will not settle any more. `owner` is kept reachable meanwhile: a pending call keeps its connection.
-   * The promise gives the text of the result or `{ error }`; it rejects with `signal.reason` alone.
+   * The promise gives the text of the result or `{ error }`; it rejects with `signal.reason` alone: at once, or with `endsFirst` when
+   * what was begun has come to its end.
    */
-  perform({ signal, start, cancel, onProgress, owner }) {
+  perform({ signal, start, cancel, onProgress, owner, endsFirst = false }) {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) {
         reject(signal.reason)
@@ -66,7 +67,8 @@ class Host {
         const onAbort = () => {
           operation.unlisten()
           operation.onProgress = undefined
-          reject(signal.reason)
+          if (endsFirst) operation.resolve = () => reject(signal.reason)
+          else reject(signal.reason)
           if (cancel(token)) this.#finish(token)
         }
         operation.unlisten = () => signal.removeEventListener('abort', onAbort)

@@ -1,6 +1,7 @@
 //! What JavaScript holds of one session: handles only. Dropping it, which the garbage collector does, ends the server.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -19,8 +20,10 @@ use crate::session::{Asked, CloseInfo, Event, Owner, Plan, Reason, Session, Welc
 #[napi]
 pub struct Connection {
     session: Arc<OnceLock<Session>>,
-    /// Sent or dropped, it stops a start that is under way.
+    /// Dropped, it stops a start that is under way.
     starting: Mutex<Option<oneshot::Sender<()>>>,
+    /// Ended before or while it started: whoever of both comes second closes the session.
+    ended: Arc<AtomicBool>,
     listings: Mutex<HashMap<i64, AbortHandle>>,
     timeout: Duration,
     dispatcher: Arc<Dispatcher>,
@@ -115,21 +118,25 @@ impl Connection {
         let timeout = plan.definition.timeout;
         let owner = Arc::new(Events { token, dispatcher: dispatcher.clone() });
         let settle = settle(token, dispatcher.clone());
-        let connected = session.clone();
+        let ended: Arc<AtomicBool> = Arc::default();
+        let (connected, was_ended) = (session.clone(), ended.clone());
         runtime.spawn(async move {
             // An error means that the sender was dropped, with the connection: that stops the start too.
             let stopped = async { drop(stopped.await) };
             let outcome = connect(plan, owner, stopped).await.map(|(session, Welcome(welcome))| {
-                // Set once, here.
-                let _ = connected.set(session);
+                let session = connected.get_or_init(|| session);
+                if was_ended.load(Ordering::SeqCst) {
+                    session.close(Reason::Aborted);
+                }
                 welcome
             });
             settle.with(outcome);
         });
-        Self { session, starting: Mutex::new(Some(starting)), listings: Mutex::default(), timeout, dispatcher }
+        Self { session, starting: Mutex::new(Some(starting)), ended, listings: Mutex::default(), timeout, dispatcher }
     }
 
     fn end(&self, reason: Reason) {
+        self.ended.store(true, Ordering::SeqCst);
         drop(self.starting.lock().unwrap_or_else(PoisonError::into_inner).take());
         if let Some(session) = self.session.get() {
             session.close(reason);

@@ -97,6 +97,19 @@ impl Redactor {
         }
     }
 
+    /// At most `limit` bytes of the redacted text. `text` may be cut itself, if no less than `limit` and [`Redactor::longest`] bytes of
+    /// it are there: what a cut could have left of a secret is not shown.
+    #[must_use]
+    pub fn excerpt(&self, text: &str, limit: usize) -> String {
+        let longest = self.longest();
+        let seen = text.floor_char_boundary(limit + longest);
+        let mut shown = self.text(&text[..seen]).into_owned();
+        let whole = text.len() < limit + longest;
+        let kept = if whole { limit } else { limit.min(shown.len().saturating_sub(longest)) };
+        shown.truncate(shown.floor_char_boundary(kept));
+        shown
+    }
+
     /// Length in bytes of the longest thing it looks for: how much a reader holds back so that nothing is missed across a cut.
     /// 0 when it looks for nothing.
     #[must_use]
@@ -104,8 +117,9 @@ impl Redactor {
         self.inner.longest
     }
 
-    /// As deep as the parser went, which is 128 levels at most.
-    fn value(&self, value: Value) -> Value {
+    /// The same of a value that was parsed, which is 128 levels deep at most.
+    #[must_use]
+    pub fn value(&self, value: Value) -> Value {
         match value {
             Value::String(text) => Value::String(self.text(&text).into_owned()),
             Value::Array(items) => items.into_iter().map(|item| self.value(item)).collect(),

@@ -87,11 +87,11 @@ impl Shared {
 
     fn rpc_error(&self, error: &RpcError) -> McpError {
         let said = self.redactor.excerpt(&error.message, RPC_MESSAGE_MAX);
-        let said = if said.is_empty() { "(no message)".to_owned() } else { said };
-        let message = format!("The server answered with error {}: {said}", error.code);
-        let mapped = McpError::new(ErrorCode::Rpc, message).with("rpcCode", error.code.clone());
+        let said = if said.is_empty() { "(no message)" } else { &said };
+        let code = self.redactor.value(error.code.clone());
         let data = error.data.as_deref().map(|data| self.redactor.json(data));
-        mapped.with("data", data).of_server(&self.id)
+        let message = format!("The server answered with error {code}: {said}");
+        McpError::new(ErrorCode::Rpc, message).with("rpcCode", code).with("data", data).of_server(&self.id)
     }
 
     /// The server says that its tools changed.

@@ -299,6 +299,9 @@ impl Shared {
 
     fn warn(&self, code: &'static str, message: String, details: Vec<(&'static str, Value)>) {
         if self.listens.warning {
+            // The names of tools and other words of the server are in here.
+            let message = self.redactor.text(&message).into_owned();
+            let details = details.into_iter().map(|(key, value)| (key, self.redactor.value(value))).collect();
             self.owner.heard(Event::Warning { code, message, details });
         }
     }
