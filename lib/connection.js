@@ -70,10 +70,13 @@ class McpServerConnection {
   }
 
   async request(method, params, given) {
-    if (typeof method !== 'string' || method === '') throw invalidArgument('method', 'must be a non-empty string')
+    if (typeof method !== 'string' || method === '')
+      throw invalidArgument('method', 'must be a non-empty string')
     const text = params === undefined ? undefined : jsonObject('params', params)
     const { signal, onProgress, native } = callOptions(given)
-    const outcome = await this.#perform(signal, onProgress, token => this.#native.request(token, method, text, native))
+    const outcome = await this.#perform(signal, onProgress, token =>
+      this.#native.request(token, method, text, native),
+    )
     return JSON.parse(textOf(outcome))
   }
 
