@@ -348,7 +348,11 @@ export interface McpAgentTool {
    * What OpenAI Agents calls: arguments as JSON text (empty text is `{}`), and a string or a list of text, image and
    * file items back. Text that is not a JSON object rejects with ERR_MCP_INVALID_ARGUMENT.
    */
-  invoke(runContext: unknown, inputJson: string, details?: { signal?: AbortSignal }): Promise<string | unknown[]>
+  invoke(
+    runContext: unknown,
+    inputJson: string,
+    details?: { signal?: AbortSignal },
+  ): Promise<string | unknown[]>
   /** What the AI SDK calls: the result as it goes to the model; images as files, a failed tool as an error. */
   toModelOutput(options: { output: McpToolResult }): unknown
   /** The answer of `needsApproval` of the source; false without one. */
