@@ -81,7 +81,8 @@ async function connect(host, plans, index, id, signal, callbacks) {
 function asked(options) {
   if (options === undefined || options === null) return { callbacks: {} }
   const { signal, partial, onStderr, onLog, onToolsChanged, onWarning, onClose } = options
-  if (signal !== undefined && !isAbortSignal(signal)) throw invalidArgument('options.signal', 'must be an AbortSignal')
+  if (signal !== undefined && !isAbortSignal(signal))
+    throw invalidArgument('options.signal', 'must be an AbortSignal')
   return { signal, partial, callbacks: { onStderr, onLog, onToolsChanged, onWarning, onClose } }
 }
 

@@ -65,7 +65,7 @@ pub trait Receiver: Send + Sync + 'static {
     /// One line of stderr, redacted; only asked for when somebody listens.
     fn stderr_line(&self, line: String);
     /// Something worth knowing that is no error.
-    fn warning(&self, code: &'static str, message: String, details: Vec<(&'static str, Value)>);
+    fn warning(&self, code: &'static str, message: &str, details: Vec<(&'static str, Value)>);
 }
 
 /// What a link hands up.
@@ -73,7 +73,10 @@ pub trait Receiver: Send + Sync + 'static {
 pub enum Arrival {
     Message(Message),
     /// A message over the limit went by; the id it answers is all that was kept.
-    TooLarge { id: String, limit: usize },
+    TooLarge {
+        id: String,
+        limit: usize,
+    },
     /// Nothing comes after this.
     Gone(Gone),
 }

@@ -110,7 +110,7 @@ pub async fn connect(
             } else {
                 stopped.await;
             }
-            Err(explain(error, &shared, phase, limit, environment.missing))
+            Err(explain(error, &shared, phase, limit, &environment.missing))
         }
     }
 }
@@ -165,7 +165,7 @@ fn command(plan: &Plan, variables: Vec<(String, String)>) -> Command {
 }
 
 /// Says of a failed start what a person needs to find out why.
-fn explain(error: McpError, shared: &Shared, phase: Phase, limit: Duration, missing: Vec<String>) -> McpError {
+fn explain(error: McpError, shared: &Shared, phase: Phase, limit: Duration, missing: &[String]) -> McpError {
     let noise = shared.link.get().map(|link| link.skipped()).unwrap_or_default();
     let mut stderr = shared.link.get().map(|link| link.stderr()).unwrap_or_default();
     stderr.drain(..stderr.ceil_char_boundary(stderr.len().saturating_sub(STDERR_SHOWN)));
@@ -177,7 +177,8 @@ fn explain(error: McpError, shared: &Shared, phase: Phase, limit: Duration, miss
     let error = match error.code {
         ErrorCode::Timeout => {
             let ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
-            let message = format!("The server {} was still {doing} after {ms} ms{}.", shared.id, hint(&noise, &stderr));
+            let message =
+                format!("The server {} was still {doing} after {ms} ms{}.", shared.id, hint(&noise, &stderr));
             McpError::new(ErrorCode::Timeout, message).with("phase", phase_name).with("ms", ms)
         }
         ErrorCode::Exited => {
@@ -191,9 +192,10 @@ fn explain(error: McpError, shared: &Shared, phase: Phase, limit: Duration, miss
         ErrorCode::Handshake | ErrorCode::ProtocolVersion => error,
         _ => return error.of_server(&shared.id),
     };
-    let mut error = error.with("stderr", stderr).with("stdoutNoise", noise).with("missingEnv", missing.clone());
+    let mut error = error.with("stderr", stderr).with("stdoutNoise", noise).with("missingEnv", missing);
     if !missing.is_empty() {
-        let _ = write!(error.message, " Not set in the environment it inherits from: {}.", missing.join(", "));
+        let _ =
+            write!(error.message, " Not set in the environment it inherits from: {}.", missing.join(", "));
     }
     error.of_server(&shared.id)
 }
@@ -203,7 +205,8 @@ fn hint(noise: &[String], stderr: &str) -> String {
         return format!("; it printed on stdout what is no MCP message: {}", wire::quoted(first));
     }
     let last = stderr.lines().rev().find(|line| !line.trim().is_empty());
-    last.map(|last| format!("; the last line of its stderr: {}", &last[..last.floor_char_boundary(200)])).unwrap_or_default()
+    last.map(|last| format!("; the last line of its stderr: {}", &last[..last.floor_char_boundary(200)]))
+        .unwrap_or_default()
 }
 
 fn decapitalised(sentence: &str) -> String {
@@ -221,7 +224,9 @@ fn welcome(shared: &Shared, tools: &str) -> Welcome {
             wire::quoted(negotiated.version.as_str()),
             negotiated.capabilities
         );
-        for (name, member) in [("serverInfo", &negotiated.server_info), ("instructions", &negotiated.instructions)] {
+        for (name, member) in
+            [("serverInfo", &negotiated.server_info), ("instructions", &negotiated.instructions)]
+        {
             if let Some(member) = member {
                 let _ = write!(text, r#","{name}":{member}"#);
             }

@@ -65,7 +65,8 @@ pub struct Stdio {
 
 /// Starts the server and everything that reads from it. Must be called on the I/O thread.
 pub async fn open(opening: Opening, receiver: Arc<dyn Receiver>) -> Result<Arc<Stdio>, McpError> {
-    let spawned = process::spawn(opening.command, opening.guardian).await.map_err(|error| not_started(&error))?;
+    let spawned =
+        process::spawn(opening.command, opening.guardian).await.map_err(|error| not_started(&error))?;
     let internal = |error: std::io::Error| {
         McpError::new(ErrorCode::Internal, format!("The pipes to the server could not be watched: {error}."))
     };
@@ -82,7 +83,7 @@ pub async fn open(opening: Opening, receiver: Arc<dyn Receiver>) -> Result<Arc<S
     let hears_warnings = receiver.clone();
     tokio::spawn(async move {
         if let Some(warning) = guarded.process.guardian_warning().await {
-            hears_warnings.warning("WARN_MCP_GUARDIAN", warning, Vec::new());
+            hears_warnings.warning("WARN_MCP_GUARDIAN", &warning, Vec::new());
         }
     });
     tokio::spawn(async move { writer.pipe.run().await });
@@ -97,14 +98,13 @@ pub async fn open(opening: Opening, receiver: Arc<dyn Receiver>) -> Result<Arc<S
 
 impl Stdio {
     async fn run(&self, stdout: Stdout, limit: usize, receiver: &dyn Receiver) {
-        let gone = match self.read(&stdout, limit, receiver).await {
-            Err(error) => Gone { error, protocol_error: true },
-            Ok(()) => {
-                // The exit code usually comes a moment after the end of stdout, or has come before it.
-                let _ = tokio::time::timeout(EXIT_WAIT, self.process.exited()).await;
-                let _ = tokio::time::timeout(STDERR_WAIT, self.stderr.drained()).await;
-                Gone { error: self.obituary(), protocol_error: self.process.exit().is_none() }
-            }
+        let gone = if let Err(error) = self.read(&stdout, limit, receiver).await {
+            Gone { error, protocol_error: true }
+        } else {
+            // The exit code usually comes a moment after the end of stdout, or has come before it.
+            let _ = tokio::time::timeout(EXIT_WAIT, self.process.exited()).await;
+            let _ = tokio::time::timeout(STDERR_WAIT, self.stderr.drained()).await;
+            Gone { error: self.obituary(), protocol_error: self.process.exit().is_none() }
         };
         receiver.arrived(Arrival::Gone(gone));
     }
@@ -135,7 +135,9 @@ impl Stdio {
                 match chunk {
                     Chunk::Line(line) => self.line(line, receiver).await,
                     Chunk::TooLarge { id: Some(id) } => receiver.arrived(Arrival::TooLarge { id, limit }),
-                    Chunk::TooLarge { id: None } => return Err(too_large(limit, "it answers no call that could be told")),
+                    Chunk::TooLarge { id: None } => {
+                        return Err(too_large(limit, "it answers no call that could be told"));
+                    }
                 }
             }
             if lines.is_endless() {
@@ -150,7 +152,8 @@ impl Stdio {
 
     async fn line(&self, line: Vec<u8>, receiver: &dyn Receiver) {
         // JSON is UTF-8; a server that slips is read with U+FFFD in place of the bad bytes, as the official client does (BR-29).
-        let line = String::from_utf8(line).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+        let line = String::from_utf8(line)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
         let parsed = if line.len() > POOL_FROM {
             match tokio::task::spawn_blocking(move || (envelope::parse(&line), line)).await {
                 Ok((Line::Messages(messages), _)) => Line::Messages(messages),
@@ -168,7 +171,9 @@ impl Stdio {
             parsed
         };
         if let Line::Messages(messages) = parsed {
-            messages.into_iter().for_each(|message| receiver.arrived(Arrival::Message(message)));
+            for message in messages {
+                receiver.arrived(Arrival::Message(message));
+            }
         }
     }
 
@@ -178,7 +183,11 @@ impl Stdio {
         }
         if self.noise.heard(line) {
             let message = "The server printed a line on stdout that is no MCP message; it was skipped. Servers log to stderr.";
-            receiver.warning("WARN_MCP_STDOUT_NOISE", message.to_owned(), vec![("samples", self.noise.samples().into())]);
+            receiver.warning(
+                "WARN_MCP_STDOUT_NOISE",
+                message,
+                vec![("samples", self.noise.samples().into())],
+            );
         }
     }
 

@@ -166,7 +166,10 @@ mod tests {
             stderr.lock().push(b"y");
             let tail = stderr.tail();
             assert!(tail.len() <= TAIL_MAX + "«API_TOKEN»".len());
-            assert!(!tail.starts_with(|first: char| first.is_ascii_digit() || first == 'v' || first == '-'), "{:.40}", tail);
+            assert!(
+                !tail.starts_with(|first: char| first.is_ascii_digit() || first == 'v' || first == '-'),
+                "{tail:.40}"
+            );
             if tail.len() > TAIL_MAX - 100 && tail.starts_with("yyy") {
                 break;
             }
