@@ -98,11 +98,14 @@ function explain(error) {
   console.error(`          code ${error.code}`)
   for (const [name, value] of Object.entries(error.details)) {
     // What the server itself wrote is the likeliest to say why, so it goes last and whole.
-    if (name !== 'stderr' && isWorthTelling(value)) console.error(`          ${name} ${JSON.stringify(value)}`)
+    if (name !== 'stderr' && isWorthTelling(value))
+      console.error(`          ${name} ${JSON.stringify(value)}`)
   }
   if (error.details.stderr) console.error(`\nIts stderr:\n${indented(error.details.stderr.trimEnd())}`)
 }
 
 function isWorthTelling(value) {
-  return value !== null && value !== undefined && value !== '' && !(Array.isArray(value) && value.length === 0)
+  return (
+    value !== null && value !== undefined && value !== '' && !(Array.isArray(value) && value.length === 0)
+  )
 }

@@ -42,7 +42,8 @@ const methods = {
 }
 
 function answer({ method, params = {} }) {
-  if (!Object.hasOwn(methods, method)) return { error: { code: -32601, message: `There is no method ${method}` } }
+  if (!Object.hasOwn(methods, method))
+    return { error: { code: -32601, message: `There is no method ${method}` } }
   try {
     return { result: methods[method](params) }
   } catch (error) {
