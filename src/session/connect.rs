@@ -179,10 +179,13 @@ fn explain(error: McpError, shared: &Shared, phase: Phase, limit: Duration, miss
             McpError::new(ErrorCode::Timeout, message).with("phase", phase_name).with("ms", ms)
         }
         ErrorCode::Exited => {
-            let mut failed = McpError::new(
-                ErrorCode::Handshake,
-                format!("The server {} did not start: {}", shared.id, decapitalised(&error.message)),
-            );
+            let mut message =
+                format!("The server {} did not start: {}", shared.id, decapitalised(&error.message));
+            if let Some(first) = noise.first() {
+                let _ =
+                    write!(message, " It printed on stdout what is no MCP message: {}.", wire::quoted(first));
+            }
+            let mut failed = McpError::new(ErrorCode::Handshake, message);
             failed.details = error.details.into_iter().filter(|(key, _)| *key != "stderr").collect();
             failed
         }
@@ -201,9 +204,7 @@ fn hint(noise: &[String], stderr: &str) -> String {
     if let Some(first) = noise.first() {
         return format!("; it printed on stdout what is no MCP message: {}", wire::quoted(first));
     }
-    let last = stderr.lines().rev().find(|line| !line.trim().is_empty());
-    last.map(|last| format!("; the last line of its stderr: {}", &last[..last.floor_char_boundary(200)]))
-        .unwrap_or_default()
+    stdio::stderr::telling_line(stderr).map(|line| format!("; its stderr says: {line}")).unwrap_or_default()
 }
 
 fn decapitalised(sentence: &str) -> String {

@@ -25,8 +25,8 @@ use tokio::sync::OnceCell;
 use self::lines::{Chunk, Lines};
 use self::noise::Noise;
 use self::pipe::Pipe;
-use self::read::{Read, read_now, read_some};
-use self::stderr::Stderr;
+use self::read::{LAST_READ_MAX, Read, read_now, read_some};
+use self::stderr::{Stderr, telling_line};
 use super::envelope::{self, Line};
 use super::{Arrival, End, Frame, Gone, Link, Receiver, STDERR_IN_ERRORS, Sent};
 use crate::error::{ErrorCode, McpError};
@@ -35,9 +35,6 @@ use crate::process::{self, Command, Ended, Process, SpawnError, Waits};
 
 /// Larger lines are read on the pool: scanning them would hold up every other session (about 1 ms a MiB).
 const POOL_FROM: usize = 1024 * 1024;
-
-/// What is still read after the server has left: no pipe holds more, and a grandchild that writes on must not hold up its end.
-const LAST_READ_MAX: u64 = 1024 * 1024;
 
 /// How long the exit code is waited for after stdout has ended, and stderr after that.
 const EXIT_WAIT: Duration = Duration::from_millis(250);
@@ -203,12 +200,8 @@ impl Stdio {
             },
             None => "closed its stdout without exiting".to_owned(),
         };
-        let last = stderr.lines().rev().find(|line| !line.trim().is_empty());
-        let last = last.map(|line| {
-            let end = line.floor_char_boundary(200);
-            format!("; the last line of its stderr: {}", &line[..end])
-        });
-        McpError::new(ErrorCode::Exited, format!("The server {how}{}.", last.unwrap_or_default()))
+        let said = telling_line(&stderr).map(|line| format!("; its stderr says: {line}"));
+        McpError::new(ErrorCode::Exited, format!("The server {how}{}.", said.unwrap_or_default()))
             .with("exitCode", exit.and_then(|exit| exit.code))
             .with("signal", exit.and_then(|exit| exit.signal_name()))
             .with("stderr", stderr)
