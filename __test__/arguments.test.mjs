@@ -108,6 +108,14 @@ test('references are followed, also round and round', () => {
   )
 })
 
+test('a schema with an id of its own is a document of its own, the one at the top is ours', () => {
+  const top = { $id: 'https://example.com/top', required: ['v'] }
+  assert.notEqual(message(top, {}), undefined)
+  const Inner = { $id: 'https://example.com/inner', $defs: { Text: { type: 'string' } } }
+  const properties = { v: { $ref: '#/$defs/Inner/$defs/Text' } }
+  assert.equal(message({ ...top, properties, $defs: { Inner } }, { v: 1 }), undefined)
+})
+
 test('the check is of what is sent: undefined is left out, toJSON is asked', () => {
   const schema = { properties: { when: { type: 'string' }, name: { type: 'string' } }, required: ['when'] }
   assert.equal(message(schema, { when: new Date(0), name: undefined }), undefined)

@@ -55,16 +55,16 @@ function readConnections({ connection, connections }) {
         'must be an iterable of connections or what connectMcpServers gave',
       )
     }
-    for (const each of several)
-      found.push([`connections[${found.length - (connection === undefined ? 0 : 1)}]`, each])
+    found.push(...Array.from(several, (each, index) => [`connections[${index}]`, each]))
   }
   if (found.length === 0) {
     throw invalidArgument('source', 'must have at least one connection, in connection or connections')
   }
   const paths = new Map()
   for (const [path, each] of found) {
-    if (!isConnection(each))
+    if (!isConnection(each)) {
       throw invalidArgument(path, 'must be a connection, as connectMcpServer resolves with')
+    }
     if (paths.has(each.id)) {
       throw invalidArgument(path, `has the id "${each.id}" of ${paths.get(each.id)}: tool names would clash`)
     }
@@ -200,8 +200,8 @@ function parseArguments(name, inputJson) {
 
 /** The AI SDK and Mastra ask with (arguments, options), OpenAI Agents with (run context, arguments, call id). */
 function argumentsIn(context) {
-  const isRunContext = context.length > 2 || typeof context[0]?.isToolApproved === 'function'
-  return isRunContext ? context[1] : context[0]
+  const isRunContext = typeof context[0]?.isToolApproved === 'function'
+  return context[isRunContext ? 1 : 0]
 }
 
 module.exports = { createMcpTools }
