@@ -3,6 +3,7 @@
 // One per JavaScript environment (the main thread, each Worker): loads the native binary on first use and hands its deliveries to
 // whoever waits for them.
 
+const { onAbort } = require('./aborts.js')
 const { McpError, fromDescription } = require('./errors.js')
 const { describe } = require('./input.js')
 
@@ -64,15 +65,13 @@ class Host {
       const token = ++this.#lastToken
       const operation = { resolve, onProgress, owner, unlisten: undefined }
       if (signal) {
-        const onAbort = () => {
+        operation.unlisten = onAbort(signal, () => {
           operation.unlisten()
           operation.onProgress = undefined
           if (endsFirst) operation.resolve = () => reject(signal.reason)
           else reject(signal.reason)
           if (cancel(token)) this.#finish(token)
-        }
-        operation.unlisten = () => signal.removeEventListener('abort', onAbort)
-        signal.addEventListener('abort', onAbort, { once: true })
+        })
       }
       this.#operations.set(token, operation)
       this.hold()
