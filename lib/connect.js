@@ -67,9 +67,10 @@ async function connect(host, plans, index, id, signal, callbacks) {
         native.close()
         return false
       },
+      arrived: text => state.connected(text),
       endsFirst: true,
     })
-    state.connected(textOf(outcome))
+    textOf(outcome)
   } catch (error) {
     host.unlisten(listened)
     throw error

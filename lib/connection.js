@@ -86,9 +86,10 @@ class McpServerConnection {
         this.#native.cancelListing(token)
         return false
       },
+      arrived: text => this.#state.setTools(text),
       owner: this,
     })
-    this.#state.setTools(textOf(outcome))
+    textOf(outcome)
     return { tools: [...this.tools] }
   }
 

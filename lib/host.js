@@ -52,18 +52,19 @@ class Host {
 
   /**
    * Runs one native operation and holds the event loop until it has settled. `start` is given the token; `cancel` is called on abort and says whether
-   * the operation will not settle any more. `owner` is kept reachable meanwhile: a pending call keeps its connection.
+   * the operation will not settle any more. `owner` is kept reachable meanwhile: a pending call keeps its connection. `arrived` is given the text of
+   * the result in its place among the events; the promise settles only after all events that came with it.
    * The promise gives the text of the result or `{ error }`; it rejects with `signal.reason` alone: at once, or with `endsFirst` when
    * what was begun has come to its end.
    */
-  perform({ signal, start, cancel, onProgress, owner, endsFirst = false }) {
+  perform({ signal, start, cancel, onProgress, arrived, owner, endsFirst = false }) {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) {
         reject(signal.reason)
         return
       }
       const token = ++this.#lastToken
-      const operation = { resolve, onProgress, owner, unlisten: undefined }
+      const operation = { resolve, onProgress, arrived, owner, unlisten: undefined }
       if (signal) {
         operation.unlisten = onAbort(signal, () => {
           operation.unlisten()
@@ -127,6 +128,7 @@ class Host {
     }
     operation.unlisten?.()
     this.#finish(token)
+    if (kind === RESULT) operation.arrived?.(text)
     operation.resolve(kind === RESULT ? text : { error: text })
   }
 }
