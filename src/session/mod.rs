@@ -277,7 +277,8 @@ impl Shared {
 
     async fn list_again(&self, terms: Terms) -> Outcome {
         let _one_at_a_time = self.listing.lock().await;
-        let time = terms.timeout.unwrap_or(self.timeout);
+        let timeout = terms.timeout.unwrap_or(self.timeout);
+        let time = terms.total.map_or(timeout, |total| timeout.min(total));
         let each = Terms { timeout: None, total: None, ..terms };
         let listed = tokio::time::timeout(time, self.list(each)).await;
         let listed = listed.unwrap_or_else(|_| Err(timed_out("list", time, "list its tools")));
