@@ -288,6 +288,8 @@ impl Shared {
     async fn list(&self, terms: Terms) -> Result<Tools, McpError> {
         if self.negotiated.get().is_some_and(Negotiated::offers_tools) {
             listing::list(self, terms).await
+        } else if let Some(gone) = self.calls.gone() {
+            Err(gone)
         } else {
             Ok(Tools { json: "[]".to_owned(), names: HashSet::new() })
         }
