@@ -58,6 +58,11 @@ export function loggedPid(log) {
   return line && Number(line.slice('#pid '.length))
 }
 
+/** How a connection ended by itself. `closed` alone keeps no process alive; a referenced connection does. */
+export function ended(connection) {
+  return connection.ref().closed
+}
+
 /** The error of a promise that must reject. */
 export async function failure(promise) {
   let value
