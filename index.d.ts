@@ -346,9 +346,13 @@ export interface McpAgentTool {
   ): Promise<McpToolResult>
   /**
    * What OpenAI Agents calls: arguments as JSON text (empty text is `{}`), and a string or a list of text, image and
-   * file items back. Text that is not a JSON object rejects with ERR_MCP_INVALID_ARGUMENT.
+   * file items back; text only where the tool has an `outputSchema`. Text that is not a JSON object rejects with ERR_MCP_INVALID_ARGUMENT.
    */
-  invoke(runContext: unknown, inputJson: string, details?: { signal?: AbortSignal }): Promise<string | unknown[]>
+  invoke(
+    runContext: unknown,
+    inputJson: string,
+    details?: { signal?: AbortSignal },
+  ): Promise<string | unknown[]>
   /** What the AI SDK calls: the result as it goes to the model; images as files, a failed tool as an error. */
   toModelOutput(options: { output: McpToolResult }): unknown
   /** The answer of `needsApproval` of the source; false without one. */
@@ -367,7 +371,8 @@ export interface McpToolSource {
   needsApproval?: boolean | ((tool: McpTool, args: unknown) => boolean | Promise<boolean>)
   /**
    * Check arguments against `inputSchema` before sending: `execute` then rejects with ERR_MCP_INVALID_ARGUMENT and
-   * nothing is sent. Default false.
+   * nothing is sent. What the check calls wrong is wrong in every draft of JSON Schema; rules that it does not read
+   * (`pattern`, `format`, `not`, `if`, references to elsewhere) are left to the server. Default false.
    */
   validate?: boolean
 }

@@ -113,7 +113,15 @@ test('McpError.is knows the errors of another copy and another context, and noth
     assert.equal(McpError.is(foreign), true)
     assert.equal(copy.McpError.is(fromDescription(description)), true)
   }
-  const lookalikes = [null, undefined, 'ERR_MCP_RPC', new Error('x'), description, () => {}, Object.create(null)]
+  const lookalikes = [
+    null,
+    undefined,
+    'ERR_MCP_RPC',
+    new Error('x'),
+    description,
+    () => {},
+    Object.create(null),
+  ]
   assert.deepEqual(lookalikes.filter(McpError.is), [])
 })
 

@@ -3,7 +3,15 @@
 const { invalidArgument } = require('./errors.js')
 const { theHost } = require('./host.js')
 
-const KNOWN = ['signal', 'timeout', 'resetTimeoutOnProgress', 'maxTotalTimeout', 'onProgress', 'onprogress', 'meta']
+const KNOWN = [
+  'signal',
+  'timeout',
+  'resetTimeoutOnProgress',
+  'maxTotalTimeout',
+  'onProgress',
+  'onprogress',
+  'meta',
+]
 
 /** Longest time a timer of the runtime takes: 2^31 - 1 ms, about 24 days. */
 const LONGEST = 2 ** 31 - 1
@@ -25,7 +33,8 @@ function callOptions(given) {
   }
   const { signal, timeout, resetTimeoutOnProgress, maxTotalTimeout, meta } = given
   const onProgress = given.onProgress ?? given.onprogress
-  if (signal !== undefined && !isAbortSignal(signal)) throw invalidArgument('options.signal', 'must be an AbortSignal')
+  if (signal !== undefined && !isAbortSignal(signal))
+    throw invalidArgument('options.signal', 'must be an AbortSignal')
   if (onProgress !== undefined && typeof onProgress !== 'function') {
     throw invalidArgument('options.onProgress', 'must be a function')
   }
@@ -48,9 +57,13 @@ function jsonObject(path, value) {
   try {
     text = JSON.stringify(value)
   } catch (cause) {
-    throw invalidArgument(path, 'cannot be written as JSON (a BigInt, a cycle, or a toJSON or getter that throws)', {
-      cause,
-    })
+    throw invalidArgument(
+      path,
+      'cannot be written as JSON (a BigInt, a cycle, or a toJSON or getter that throws)',
+      {
+        cause,
+      },
+    )
   }
   // What counts is what toJSON made of it.
   if (typeof text !== 'string' || text[0] !== '{') throw invalidArgument(path, 'must be a JSON object')
@@ -75,7 +88,9 @@ function milliseconds(path, value) {
 function unknownOption(name) {
   const nearest = theHost().nearest(name, KNOWN)
   const hint = nearest === null ? `known are ${KNOWN.join(', ')}` : `did you mean ${nearest}?`
-  return invalidArgument(`options.${name}`, `is unknown; ${hint}`, { details: nearest === null ? {} : { nearest } })
+  return invalidArgument(`options.${name}`, `is unknown; ${hint}`, {
+    details: nearest === null ? {} : { nearest },
+  })
 }
 
 module.exports = { callOptions, isAbortSignal, jsonObject }

@@ -52,15 +52,12 @@ async function connectMcpServers(definitions, options) {
 /** Starts one server of judged definitions. */
 async function connect(host, plans, index, id, signal, callbacks) {
   const state = new ConnectionState(host, id, callbacks)
-  state.closed.then(() => host.unlisten(listened))
   let native
-  let listened
   try {
     const outcome = await host.perform({
       signal,
       start: token => {
-        listened = token
-        host.listen(token, event => state.heard(event))
+        state.listen(token)
         native = plans.connect(index, token)
       },
       cancel: () => {
@@ -72,7 +69,7 @@ async function connect(host, plans, index, id, signal, callbacks) {
     })
     textOf(outcome)
   } catch (error) {
-    host.unlisten(listened)
+    state.unlisten()
     throw error
   }
   return new McpServerConnection(host, native, state)
@@ -82,7 +79,8 @@ async function connect(host, plans, index, id, signal, callbacks) {
 function asked(options) {
   if (options === undefined || options === null) return { callbacks: {} }
   const { signal, partial, onStderr, onLog, onToolsChanged, onWarning, onClose } = options
-  if (signal !== undefined && !isAbortSignal(signal)) throw invalidArgument('options.signal', 'must be an AbortSignal')
+  if (signal !== undefined && !isAbortSignal(signal))
+    throw invalidArgument('options.signal', 'must be an AbortSignal')
   return { signal, partial, callbacks: { onStderr, onLog, onToolsChanged, onWarning, onClose } }
 }
 

@@ -10,7 +10,6 @@ class McpServerConnection {
   #host
   #native
   #state
-  #isReferenced = false
 
   /**
    * @param {object} native handle of the session; when it is collected, the server ends
@@ -24,7 +23,6 @@ class McpServerConnection {
     for (const name of ['callTool', 'listTools', 'request', 'close']) {
       Object.defineProperty(this, name, { value: this[name].bind(this) })
     }
-    state.closed.then(() => this.unref())
   }
 
   get id() {
@@ -70,10 +68,13 @@ class McpServerConnection {
   }
 
   async request(method, params, given) {
-    if (typeof method !== 'string' || method === '') throw invalidArgument('method', 'must be a non-empty string')
+    if (typeof method !== 'string' || method === '')
+      throw invalidArgument('method', 'must be a non-empty string')
     const text = params === undefined ? undefined : jsonObject('params', params)
     const { signal, onProgress, native } = callOptions(given)
-    const outcome = await this.#perform(signal, onProgress, token => this.#native.request(token, method, text, native))
+    const outcome = await this.#perform(signal, onProgress, token =>
+      this.#native.request(token, method, text, native),
+    )
     return JSON.parse(textOf(outcome))
   }
 
@@ -99,18 +100,12 @@ class McpServerConnection {
   }
 
   ref() {
-    if (!this.#isReferenced && !this.#state.isClosed) {
-      this.#isReferenced = true
-      this.#host.hold()
-    }
+    this.#state.ref()
     return this
   }
 
   unref() {
-    if (this.#isReferenced) {
-      this.#isReferenced = false
-      this.#host.release()
-    }
+    this.#state.unref()
     return this
   }
 
@@ -145,11 +140,16 @@ if (Symbol.asyncDispose) {
   })
 }
 
-/** What a session's events change, on behalf of a connection object that may be collected. */
+/**
+ * What a session's events change, on behalf of a connection object that may be collected. The host holds it, so nothing here, no closure
+ * either, may reach the connection or its native handle.
+ */
 class ConnectionState {
   #host
   #callbacks
   #resolveClosed
+  #token
+  #isReferenced = false
 
   constructor(host, id, callbacks) {
     this.#host = host
@@ -161,6 +161,16 @@ class ConnectionState {
     this.closed = new Promise(resolve => {
       this.#resolveClosed = resolve
     })
+  }
+
+  /** Hears the events that come under `token`, until the last. */
+  listen(token) {
+    this.#token = token
+    this.#host.listen(token, this)
+  }
+
+  unlisten() {
+    this.#host.unlisten(this.#token)
   }
 
   /** Takes what the server said of itself when it was connected. */
@@ -183,6 +193,19 @@ class ConnectionState {
     return this.closed
   }
 
+  /** Holds the event loop for as long as the connection is open. */
+  ref() {
+    if (this.#isReferenced || this.isClosed) return
+    this.#isReferenced = true
+    this.#host.hold()
+  }
+
+  unref() {
+    if (!this.#isReferenced) return
+    this.#isReferenced = false
+    this.#host.release()
+  }
+
   /** One event of the session: src/node/connection.rs has the list. */
   heard(event) {
     const { onStderr, onLog, onToolsChanged, onWarning, onClose } = this.#callbacks
@@ -197,6 +220,8 @@ class ConnectionState {
       if (onToolsChanged) safely(onToolsChanged, this.tools, this.id)
     } else {
       this.isClosed = true
+      this.unlisten()
+      this.unref()
       const info = deepFreeze(event.closed)
       this.#resolveClosed(info)
       if (onClose) safely(onClose, info, this.id)

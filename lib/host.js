@@ -8,10 +8,7 @@ const { McpError, fromDescription } = require('./errors.js')
 const { describe } = require('./input.js')
 
 /** What a delivery is: the numbers of src/node/dispatcher.rs. */
-const RESULT = 0
-const ERROR = 1
-const PROGRESS = 2
-const EVENT = 3
+const KIND = { result: 0, error: 1, progress: 2, event: 3 }
 
 let host
 
@@ -31,7 +28,7 @@ class Host {
 
   constructor(binding) {
     this.#binding = binding
-    this.#native = new binding.Host((batch) => this.#deliver(batch))
+    this.#native = new binding.Host(batch => this.#deliver(batch))
   }
 
   /** Judges definitions and options; throws the first fault. `shape`: `one`, `group` or `normalize`. */
@@ -115,21 +112,21 @@ class Host {
   }
 
   #deliverOne(kind, token, text) {
-    if (kind === EVENT) {
+    if (kind === KIND.event) {
       const listener = this.#listeners.get(token)
-      if (listener) safely(listener, JSON.parse(text))
+      listener?.heard(JSON.parse(text))
       return
     }
     const operation = this.#operations.get(token)
     if (operation === undefined) return
-    if (kind === PROGRESS) {
+    if (kind === KIND.progress) {
       if (operation.onProgress) safely(operation.onProgress, text)
       return
     }
     operation.unlisten?.()
     this.#finish(token)
-    if (kind === RESULT) operation.arrived?.(text)
-    operation.resolve(kind === RESULT ? text : { error: text })
+    if (kind !== KIND.error) operation.arrived?.(text)
+    operation.resolve(kind === KIND.error ? { error: text } : text)
   }
 }
 

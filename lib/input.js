@@ -48,7 +48,7 @@ function objectDescription(value, depth) {
     const builtIn = builtInKind(value)
     if (builtIn !== undefined) return { t: builtIn }
     // Own enumerable string keys, `__proto__` included: pairs, so that no key can mean anything here.
-    return { o: Object.keys(value).map((key) => [wellFormed(key), memberDescription(value, key, depth)]) }
+    return { o: Object.keys(value).map(key => [wellFormed(key), memberDescription(value, key, depth)]) }
   } catch {
     return { t: 'thrown' }
   }

@@ -23,17 +23,21 @@ function parse(text, serverId) {
   } catch (cause) {
     throw invalid('it is no JSON', serverId, cause)
   }
-  if (typeof result !== 'object' || result === null || Array.isArray(result)) throw invalid('it is no object', serverId)
+  if (typeof result !== 'object' || result === null || Array.isArray(result))
+    throw invalid('it is no object', serverId)
   return result
 }
 
 /** 2026-07-28: `input_required` asks the client for something in mid-call; other values are invalid. */
 function unfinished(result, serverId) {
   if (result.resultType !== 'input_required') return invalid('its resultType is unknown', serverId)
-  return new McpError('The tool asks for input before it can go on, and this connection has nobody to give it', {
-    code: 'ERR_MCP_INPUT_REQUIRED',
-    serverId,
-  })
+  return new McpError(
+    'The tool asks for input before it can go on, and this connection has nobody to give it',
+    {
+      code: 'ERR_MCP_INPUT_REQUIRED',
+      serverId,
+    },
+  )
 }
 
 function invalid(why, serverId, cause) {

@@ -73,13 +73,7 @@ pub struct McpError {
 impl McpError {
     #[must_use]
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self {
-            code,
-            message: message.into(),
-            server_id: None,
-            details: Vec::new(),
-            cause: None,
-        }
+        Self { code, message: message.into(), server_id: None, details: Vec::new(), cause: None }
     }
 
     /// Adds one field of `details`.
@@ -105,10 +99,7 @@ impl McpError {
     /// The value of one field of `details`.
     #[must_use]
     pub fn detail(&self, key: &str) -> Option<&Value> {
-        self.details
-            .iter()
-            .find(|(name, _)| *name == key)
-            .map(|(_, value)| value)
+        self.details.iter().find(|(name, _)| *name == key).map(|(_, value)| value)
     }
 
     /// What the JavaScript side makes its `McpError` from.

@@ -12,9 +12,9 @@
 //! - [`error`] — one error, one code each
 
 pub mod error;
+pub mod link;
 #[cfg(feature = "node")]
 pub mod node;
-pub mod link;
 pub mod policy;
 pub mod process;
 pub mod session;

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 
 const require = createRequire(import.meta.url)
 
-export const workflow = require('../../lib/connect.js')
+export const workflow = require('../../index.js')
 
 export const SERVER = fileURLToPath(new URL('../../tests/fixtures/server.mjs', import.meta.url))
 

@@ -10,14 +10,17 @@ const exportsOf = text =>
 const unique = names => [...new Set(names)].sort()
 
 const agreement = read('agreement.ts')
-const compared = unique([...agreement.matchAll(/^ {2}(\w+): (?:Identical|SameValue)</gm)].map(([, name]) => name))
-const toCome = unique(
-  agreement.match(/type StillToCome =([\s\S]*?)\n\n/)[1].match(/(?<=')\w+(?=')/g),
+const compared = unique(
+  [...agreement.matchAll(/^ {2}(\w+): (?:Identical|SameValue)</gm)].map(([, name]) => name),
 )
+const toCome = unique(agreement.match(/type StillToCome =([\s\S]*?)\n\n/)[1].match(/(?<=')\w+(?=')/g))
 
 test('every name of the contract is compared with index.d.ts or listed as still to come', () => {
   assert.deepEqual(unique(exportsOf(read('contract.d.ts'))), unique([...compared, ...toCome]))
-  assert.deepEqual(compared.filter(name => toCome.includes(name)), [])
+  assert.deepEqual(
+    compared.filter(name => toCome.includes(name)),
+    [],
+  )
 })
 
 test('index.d.ts exports the compared names and no others', () => {
@@ -25,7 +28,9 @@ test('index.d.ts exports the compared names and no others', () => {
 })
 
 test('each comparison compares a name with itself', () => {
-  for (const [, key, left, right] of agreement.matchAll(/^ {2}(\w+): Identical<actual\.(\w+), contract\.(\w+)>/gm)) {
+  for (const [, key, left, right] of agreement.matchAll(
+    /^ {2}(\w+): Identical<actual\.(\w+), contract\.(\w+)>/gm,
+  )) {
     assert.deepEqual([left, right], [key, key])
   }
   for (const [, key, name] of agreement.matchAll(/^ {2}(\w+): SameValue<'(\w+)'>/gm)) assert.equal(name, key)

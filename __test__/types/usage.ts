@@ -23,7 +23,9 @@ export async function definitions(): Promise<void> {
   const normalized: workflow.NormalizedMcpServer[] = await workflow.normalizeMcpServers([definition])
   const again = await workflow.normalizeMcpServers(normalized, { env: { PATH: '/usr/bin', HOME: undefined } })
   const timeout: number = again[0]!.timeout
-  await workflow.normalizeMcpServers([{ id: 'a', command: ['/bin/cat'], environment: { LOG: 'debug' }, timeout }])
+  await workflow.normalizeMcpServers([
+    { id: 'a', command: ['/bin/cat'], environment: { LOG: 'debug' }, timeout },
+  ])
 
   // @ts-expect-error a command is a list, never a shell string
   await workflow.normalizeMcpServers([{ id: 'a', command: '/bin/cat -u' }])
@@ -49,7 +51,11 @@ export async function connections(signal: AbortSignal): Promise<void> {
     onClose: ({ exitCode, survivors }) => void [exitCode, survivors.length],
   })
   const result: workflow.McpToolResult = await connection.callTool('read', { path: '/x' }, signal)
-  await connection.callTool('read', { path: '/x' }, { timeout: 1_000, onProgress: ({ progress }) => void progress })
+  await connection.callTool(
+    'read',
+    { path: '/x' },
+    { timeout: 1_000, onProgress: ({ progress }) => void progress },
+  )
   await connection.callTool({ name: 'read', arguments: { path: '/x' } }, undefined, { signal })
   await connection.callTool('list')
   const { tools } = await connection.listTools()
@@ -57,9 +63,11 @@ export async function connections(signal: AbortSignal): Promise<void> {
   const extra: unknown = tools[0]!.annotations
   const raw: unknown = await connection.request('resources/read', { uri: 'file:///x' })
   const same: workflow.McpServerConnection = connection.ref().unref()
+  const traced: workflow.McpServerConnection & { traceId: string } = Object.assign(same, { traceId: '1' })
+  const traceId: string = traced.ref().unref().traceId
   const info: workflow.McpCloseInfo = await same.closed
   const first: string | undefined = result.content[0]?.type
-  void [schema, extra, raw, info.ended, first]
+  void [schema, extra, raw, traceId, info.ended, first]
 
   await using group = await workflow.connectMcpServers([definition], { partial: true })
   const found: workflow.McpServerConnection | undefined = group.get('project-tools')

@@ -31,12 +31,24 @@ pub struct RpcError {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Message {
     /// The text of `result`.
-    Result { id: AnswerId, result: String },
-    Error { id: AnswerId, error: RpcError },
+    Result {
+        id: AnswerId,
+        result: String,
+    },
+    Error {
+        id: AnswerId,
+        error: RpcError,
+    },
     /// A request of the server; the id's text goes back as it came.
-    Request { id: String, method: String },
+    Request {
+        id: String,
+        method: String,
+    },
     /// The text of `params`, `{}` when there are none.
-    Notification { method: String, params: String },
+    Notification {
+        method: String,
+        params: String,
+    },
 }
 
 /// What one line held.
@@ -52,7 +64,9 @@ pub enum Line {
 pub fn parse(line: &str) -> Line {
     let line = line.trim_matches(is_json_space);
     let messages = if line.starts_with('[') {
-        elements(line).map(|batch| batch.iter().filter_map(|element| message(element.get())).collect()).unwrap_or_default()
+        elements(line)
+            .map(|batch| batch.iter().filter_map(|element| message(element.get())).collect())
+            .unwrap_or_default()
     } else {
         Vec::from_iter(message(line))
     };
@@ -72,7 +86,10 @@ fn message(text: &str) -> Option<Message> {
         let method = string(method)?.into_owned();
         return Some(match id.filter(|id| !is_null(id)) {
             Some(id) => Message::Request { id: id.get().to_owned(), method },
-            None => Message::Notification { method, params: params.map_or_else(|| "{}".to_owned(), |params| params.get().to_owned()) },
+            None => Message::Notification {
+                method,
+                params: params.map_or_else(|| "{}".to_owned(), |params| params.get().to_owned()),
+            },
         });
     }
     let id = answer_id(id);
@@ -128,7 +145,8 @@ mod tests {
 
     #[test]
     fn a_result_keeps_its_text() {
-        let text = r#"{"jsonrpc":"2.0","result":{"b":1e400,"a":-0,"__proto__":{"x":9007199254740993}},"id":3}"#;
+        let text =
+            r#"{"jsonrpc":"2.0","result":{"b":1e400,"a":-0,"__proto__":{"x":9007199254740993}},"id":3}"#;
         let result = r#"{"b":1e400,"a":-0,"__proto__":{"x":9007199254740993}}"#.to_owned();
         assert_eq!(one(text), Message::Result { id: AnswerId::Number(3), result });
     }
@@ -150,29 +168,52 @@ mod tests {
             Message::Error { error, .. } => error,
             other => panic!("{other:?}"),
         };
-        assert_eq!(error(r#"{"id":1,"error":{"code":-32000,"message":"m","data":[1]}}"#).data.as_deref(), Some("[1]"));
+        assert_eq!(
+            error(r#"{"id":1,"error":{"code":-32000,"message":"m","data":[1]}}"#).data.as_deref(),
+            Some("[1]")
+        );
         assert_eq!(error(r#"{"id":1,"error":{"code":"E","message":5},"result":{}}"#).code, "E");
         assert_eq!(error(r#"{"id":1,"error":{"code":1.5}}"#).code, 1.5);
         assert_eq!(error(r#"{"id":1,"error":"boom"}"#).message, "boom");
-        assert_eq!(error(r#"{"id":1,"error":{"code":99999999999,"message":"big"}}"#).code, 99_999_999_999_u64);
+        assert_eq!(
+            error(r#"{"id":1,"error":{"code":99999999999,"message":"big"}}"#).code,
+            99_999_999_999_u64
+        );
     }
 
     #[test]
     fn requests_and_notifications_are_told_apart() {
-        assert_eq!(one(r#"{"id":"x","method":"ping"}"#), Message::Request { id: "\"x\"".into(), method: "ping".into() });
+        assert_eq!(
+            one(r#"{"id":"x","method":"ping"}"#),
+            Message::Request { id: "\"x\"".into(), method: "ping".into() }
+        );
         let params = "{}".to_owned();
         assert_eq!(one(r#"{"id":null,"method":"m"}"#), Message::Notification { method: "m".into(), params });
     }
 
     #[test]
     fn a_batch_is_several_messages() {
-        let Line::Messages(messages) = parse(r#"[{"id":1,"result":{}},7,{"method":"m","params":[1]}]"#) else { panic!() };
+        let Line::Messages(messages) = parse(r#"[{"id":1,"result":{}},7,{"method":"m","params":[1]}]"#)
+        else {
+            panic!()
+        };
         assert_eq!(messages.len(), 2);
     }
 
     #[test]
     fn everything_else_is_noise() {
-        for text in ["", "hello", "7", "null", "[]", "[1]", "{}", r#"{"level":"info"}"#, r#"{"id":1}"#, r#"{"id":1,"result":}"#] {
+        for text in [
+            "",
+            "hello",
+            "7",
+            "null",
+            "[]",
+            "[1]",
+            "{}",
+            r#"{"level":"info"}"#,
+            r#"{"id":1}"#,
+            r#"{"id":1,"result":}"#,
+        ] {
             assert_eq!(parse(text), Line::Noise, "{text}");
         }
     }

@@ -80,7 +80,11 @@ pub fn elements(text: &str) -> Option<Vec<&RawValue>> {
 pub fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
     let text = raw.get();
     let inner = text.strip_prefix('"')?.strip_suffix('"')?;
-    if inner.contains('\\') { serde_json::from_str::<String>(text).ok().map(Cow::Owned) } else { Some(Cow::Borrowed(inner)) }
+    if inner.contains('\\') {
+        serde_json::from_str::<String>(text).ok().map(Cow::Owned)
+    } else {
+        Some(Cow::Borrowed(inner))
+    }
 }
 
 /// Whether a raw value is written `null`.
@@ -91,7 +95,8 @@ pub fn is_null(raw: &RawValue) -> bool {
 
 fn is_key(raw: &str, name: &str) -> bool {
     let inner = &raw[1..raw.len() - 1];
-    inner == name || (inner.contains('\\') && serde_json::from_str::<String>(raw).is_ok_and(|key| key == name))
+    inner == name
+        || (inner.contains('\\') && serde_json::from_str::<String>(raw).is_ok_and(|key| key == name))
 }
 
 #[cfg(test)]
@@ -102,7 +107,8 @@ mod tests {
 
     #[test]
     fn members_keep_their_text_and_the_last_of_two_counts() {
-        let [a, b, c] = fields(r#" {"a": 1e400, "x": [{}], "b": "é", "a": {"k": -0}} "#, ["a", "b", "c"]).unwrap();
+        let [a, b, c] =
+            fields(r#" {"a": 1e400, "x": [{}], "b": "é", "a": {"k": -0}} "#, ["a", "b", "c"]).unwrap();
         assert_eq!(a.unwrap().get(), r#"{"k": -0}"#);
         assert_eq!(string(b.unwrap()).unwrap(), "é");
         assert!(c.is_none());

@@ -17,6 +17,9 @@ use crate::error::McpError;
 use crate::process::Waits;
 use envelope::Message;
 
+/// How much of a server's stderr goes into an error: each of a thousand pending calls gets its own copy.
+pub const STDERR_IN_ERRORS: usize = 4 * 1024;
+
 /// One message on its way out.
 #[derive(Debug)]
 pub struct Frame {
@@ -49,8 +52,8 @@ pub trait Link: Send + Sync + 'static {
     /// The server's process, where there is one.
     fn pid(&self) -> Option<u32>;
 
-    /// The last lines of what the server wrote beside the protocol, redacted.
-    fn stderr(&self) -> String;
+    /// The last `limit` bytes of what the server wrote beside the protocol, redacted.
+    fn stderr(&self, limit: usize) -> String;
 
     /// The first lines or bodies that were no messages, redacted: why a handshake hangs (BR-33).
     fn skipped(&self) -> Vec<String>;
@@ -65,7 +68,7 @@ pub trait Receiver: Send + Sync + 'static {
     /// One line of stderr, redacted; only asked for when somebody listens.
     fn stderr_line(&self, line: String);
     /// Something worth knowing that is no error.
-    fn warning(&self, code: &'static str, message: String, details: Vec<(&'static str, Value)>);
+    fn warning(&self, code: &'static str, message: &str, details: Vec<(&'static str, Value)>);
 }
 
 /// What a link hands up.
@@ -73,7 +76,10 @@ pub trait Receiver: Send + Sync + 'static {
 pub enum Arrival {
     Message(Message),
     /// A message over the limit went by; the id it answers is all that was kept.
-    TooLarge { id: String, limit: usize },
+    TooLarge {
+        id: String,
+        limit: usize,
+    },
     /// Nothing comes after this.
     Gone(Gone),
 }

@@ -44,7 +44,13 @@ pub struct CallOptions {
 impl Connection {
     /// Calls a tool; the outcome comes under `token`. The result is the call's id for `cancel`, -1 when it has failed already.
     #[napi(catch_unwind)]
-    pub fn call_tool(&self, token: i64, name: String, arguments: String, options: Option<CallOptions>) -> i64 {
+    pub fn call_tool(
+        &self,
+        token: i64,
+        name: String,
+        arguments: String,
+        options: Option<CallOptions>,
+    ) -> i64 {
         let settle = self.settle(token);
         let Some(session) = self.session.get() else { return refused(settle) };
         let (terms, meta) = self.terms("call", token, options);
@@ -53,7 +59,13 @@ impl Connection {
 
     /// Sends any request; as `callTool`.
     #[napi(catch_unwind)]
-    pub fn request(&self, token: i64, method: String, params: Option<String>, options: Option<CallOptions>) -> i64 {
+    pub fn request(
+        &self,
+        token: i64,
+        method: String,
+        params: Option<String>,
+        options: Option<CallOptions>,
+    ) -> i64 {
         let settle = self.settle(token);
         let Some(session) = self.session.get() else { return refused(settle) };
         let (terms, meta) = self.terms("call", token, options);
@@ -132,7 +144,14 @@ impl Connection {
             });
             settle.with(outcome);
         });
-        Self { session, starting: Mutex::new(Some(starting)), ended, listings: Mutex::default(), timeout, dispatcher }
+        Self {
+            session,
+            starting: Mutex::new(Some(starting)),
+            ended,
+            listings: Mutex::default(),
+            timeout,
+            dispatcher,
+        }
     }
 
     fn end(&self, reason: Reason) {
@@ -147,9 +166,20 @@ impl Connection {
         settle(token, self.dispatcher.clone())
     }
 
-    fn terms(&self, phase: &'static str, token: i64, options: Option<CallOptions>) -> (Terms, Option<String>) {
+    fn terms(
+        &self,
+        phase: &'static str,
+        token: i64,
+        options: Option<CallOptions>,
+    ) -> (Terms, Option<String>) {
         let Some(options) = options else {
-            let terms = Terms { phase, timeout: Some(self.timeout), total: None, reset_on_progress: false, on_progress: None };
+            let terms = Terms {
+                phase,
+                timeout: Some(self.timeout),
+                total: None,
+                reset_on_progress: false,
+                on_progress: None,
+            };
             return (terms, None);
         };
         let on_progress: Option<OnProgress> = options.wants_progress.unwrap_or_default().then(|| {
@@ -190,7 +220,10 @@ impl Owner for Events {
             }
             Event::Warning { code, message, details } => {
                 let details = details.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
-                (json!({ "warning": { "code": code, "message": message, "details": Value::Object(details) } }), true)
+                (
+                    json!({ "warning": { "code": code, "message": message, "details": Value::Object(details) } }),
+                    true,
+                )
             }
             Event::Closed(CloseInfo { reason, end }) => {
                 let info = json!({

@@ -4,7 +4,10 @@
 //! `async fn` costs a threadsafe function and 17 to 23 us a call; a batch costs one wake for all calls that settled meanwhile.
 //! A batch is `[kind, token, text, …]`, three elements a delivery.
 
-#![expect(unsafe_code, reason = "napi-rs has no safe form of ref/unref without &mut, nor of writing a batch item by item")]
+#![expect(
+    unsafe_code,
+    reason = "napi-rs has no safe form of ref/unref without &mut, nor of writing a batch item by item"
+)]
 
 use std::collections::HashMap;
 use std::ptr;
@@ -72,7 +75,11 @@ impl Dispatcher {
             .callee_handled::<false>()
             .weak::<true>()
             .build_callback(move |_| {
-                let dispatcher = owner.lock().unwrap_or_else(PoisonError::into_inner).as_ref().and_then(std::sync::Weak::upgrade);
+                let dispatcher = owner
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .as_ref()
+                    .and_then(std::sync::Weak::upgrade);
                 Ok(Batch(dispatcher.map(|dispatcher| dispatcher.take()).unwrap_or_default()))
             })?;
         let dispatcher = Arc::new(Self { queue: Mutex::default(), wake, dropped: AtomicU64::new(0) });
@@ -193,16 +200,16 @@ impl ToNapiValue for Batch {
                 Delivery::Event { token, event } => (3, token, event),
             };
             // SAFETY: as above.
-            let text = match unsafe { String::to_napi_value(env, text) } {
-                Ok(text) => text,
-                Err(_) => {
-                    // What cannot become a JavaScript string (V8 ends at about 512 MiB) rejects its own call only.
-                    kind = if kind == 0 { 1 } else { kind };
-                    let error = McpError::new(ErrorCode::MessageTooLarge, "The result is longer than a JavaScript string can be.");
-                    // SAFETY: as above.
-                    unsafe { String::to_napi_value(env, error.to_json().to_string()) }?
-                }
-            };
+            let text = unsafe { String::to_napi_value(env, text) }.or_else(|_| {
+                // What cannot become a JavaScript string (V8 ends at about 512 MiB) rejects its own call only.
+                kind = if kind == 0 { 1 } else { kind };
+                let error = McpError::new(
+                    ErrorCode::MessageTooLarge,
+                    "The result is longer than a JavaScript string can be.",
+                );
+                // SAFETY: as above.
+                unsafe { String::to_napi_value(env, error.to_json().to_string()) }
+            })?;
             // SAFETY: as above; `array` is the array made here.
             unsafe {
                 check_status!(sys::napi_set_element(env, array, index, u32::to_napi_value(env, kind)?))?;

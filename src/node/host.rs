@@ -25,14 +25,19 @@ pub struct Host {
 #[napi]
 impl Host {
     #[napi(constructor)]
-    pub fn new(#[napi(ts_arg_type = "(batch: unknown[]) => void")] deliver: Function<'_, Batch, Unknown<'static>>) -> napi::Result<Self> {
+    pub fn new(
+        #[napi(ts_arg_type = "(batch: unknown[]) => void")] deliver: Function<'_, Batch, Unknown<'static>>,
+    ) -> napi::Result<Self> {
         Ok(Self { dispatcher: Dispatcher::new(&deliver)? })
     }
 
     /// Judges definitions and options before anything starts. All three are descriptions; `shape` is `one`, `group` or `normalize`.
     #[napi(catch_unwind)]
     pub fn plan(&self, definitions: String, options: String, host_env: String, shape: String) -> Plans {
-        Plans { judged: judge(&definitions, &options, &host_env, &shape), dispatcher: self.dispatcher.clone() }
+        Plans {
+            judged: judge(&definitions, &options, &host_env, &shape),
+            dispatcher: self.dispatcher.clone(),
+        }
     }
 
     /// Keeps the event loop alive until `release`.
@@ -65,7 +70,10 @@ impl Plans {
     /// The definitions with every default filled in: a JSON array.
     #[napi(getter, catch_unwind)]
     pub fn normalized(&self) -> String {
-        let definitions = self.judged.as_ref().map(|(definitions, _)| definitions.iter().map(Definition::to_json).collect());
+        let definitions = self
+            .judged
+            .as_ref()
+            .map(|(definitions, _)| definitions.iter().map(Definition::to_json).collect());
         Value::Array(definitions.unwrap_or_default()).to_string()
     }
 
@@ -82,7 +90,12 @@ impl Plans {
     }
 }
 
-fn judge(definitions: &str, options: &str, host_env: &str, shape: &str) -> Result<(Vec<Definition>, Arc<Options>), McpError> {
+fn judge(
+    definitions: &str,
+    options: &str,
+    host_env: &str,
+    shape: &str,
+) -> Result<(Vec<Definition>, Arc<Options>), McpError> {
     let options = options::judge(&values::read(options), || values::read(host_env), shape == "group")?;
     let definitions = values::read(definitions);
     let definitions = if shape == "one" {

@@ -6,6 +6,9 @@
 //! - [`values`] — what JavaScript values were given, from their description
 //! - [`io_thread`] — the one thread on which everything native runs
 
+#![expect(clippy::needless_pass_by_value, reason = "napi-rs gives owned arguments")]
+#![expect(clippy::must_use_candidate, reason = "the callers are JavaScript")]
+
 pub mod connection;
 pub mod dispatcher;
 pub mod host;
@@ -19,14 +22,12 @@ use crate::policy::nearest::nearest;
 
 /// Every error code of the core, for the test that compares it with the JavaScript list and the type.
 #[napi(catch_unwind)]
-#[must_use]
 pub fn error_codes() -> Vec<&'static str> {
     ErrorCode::ALL.iter().map(|code| code.as_str()).collect()
 }
 
 /// The known name that a wrong one resembles.
 #[napi(catch_unwind)]
-#[must_use]
 pub fn nearest_name(name: String, known: Vec<String>) -> Option<String> {
     nearest(&name, known.iter().map(String::as_str)).map(str::to_owned)
 }

@@ -65,7 +65,9 @@ fn tagged(tag: &str) -> Input {
         "NaN" => Input::Number(f64::NAN),
         "Infinity" => Input::Number(f64::INFINITY),
         "-Infinity" => Input::Number(f64::NEG_INFINITY),
-        kind => Input::Other(KINDS.iter().find(|known| **known == kind).copied().unwrap_or("a value of another kind")),
+        kind => Input::Other(
+            KINDS.iter().find(|known| **known == kind).copied().unwrap_or("a value of another kind"),
+        ),
     }
 }
 
@@ -75,7 +77,8 @@ mod tests {
 
     #[test]
     fn what_json_cannot_say_comes_through() {
-        let description = r#"{"o":[["__proto__",{"t":"NaN"}],["list",["a",{"t":"hole"},null,-0.5]],["m",{"t":"a Map"}]]}"#;
+        let description =
+            r#"{"o":[["__proto__",{"t":"NaN"}],["list",["a",{"t":"hole"},null,-0.5]],["m",{"t":"a Map"}]]}"#;
         let Input::Object(members) = read(description) else { panic!("no object") };
         assert!(matches!(&members[0], (key, Input::Number(number)) if key == "__proto__" && number.is_nan()));
         let list = vec![Input::String("a".into()), Input::Hole, Input::Null, Input::Number(-0.5)];

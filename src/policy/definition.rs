@@ -26,7 +26,7 @@ pub const MAX_SERVERS: usize = 8;
 
 const KNOWN: [&str; 7] = ["id", "command", "environment", "inheritEnvironment", "timeout", "cwd", "tools"];
 const TIMEOUT_MS: RangeInclusive<u32> = 1_000..=300_000;
-const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
+const DEFAULT_TIMEOUT: Duration = Duration::from_mins(1);
 
 const ID: &str = "a string of 1 to 64 characters: small letters, digits and -, a letter first";
 const COMMAND: &str = "an array of strings: the absolute path of a program, then its arguments one by one";

@@ -55,7 +55,7 @@ signal KILL
 "#;
 
 /// How long the guardian stays when no server is left.
-const LINGER: Duration = Duration::from_secs(60);
+const LINGER: Duration = Duration::from_mins(1);
 
 #[derive(Debug)]
 pub(super) struct Guardian {

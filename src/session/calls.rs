@@ -126,7 +126,9 @@ impl Calls {
         let mut state = self.lock();
         let id = match id {
             AnswerId::Number(id) => Some(*id),
-            AnswerId::Absent if outcome.is_err() && state.pending.len() == 1 => state.pending.keys().next().copied(),
+            AnswerId::Absent if outcome.is_err() && state.pending.len() == 1 => {
+                state.pending.keys().next().copied()
+            }
             AnswerId::Absent | AnswerId::Foreign => None,
         };
         match id.and_then(|id| state.remove(id)) {
@@ -252,7 +254,8 @@ impl Pending {
     fn timeout_error(&self, deadline: Instant) -> McpError {
         let waited = deadline.saturating_duration_since(self.begun).as_millis();
         let waited = u64::try_from(waited).unwrap_or(u64::MAX);
-        let message = format!("The server did not answer within {waited} ms; raise the timeout if it may take longer.");
+        let message =
+            format!("The server did not answer within {waited} ms; raise the timeout if it may take longer.");
         McpError::new(ErrorCode::Timeout, message).with("phase", self.terms.phase).with("ms", waited)
     }
 }
@@ -272,7 +275,7 @@ mod tests {
 
     fn begin(calls: &Calls, terms: Terms) -> (Option<u64>, Receiver<Outcome>) {
         let (sender, receiver) = channel();
-        (calls.begin(terms, Settle::new(move |outcome| sender.send(outcome).unwrap())), receiver)
+        (calls.begin(terms, Settle::new(move |outcome| drop(sender.send(outcome)))), receiver)
     }
 
     #[test]
@@ -328,7 +331,8 @@ mod tests {
         let calls = Arc::new(Calls::default());
         let (sender, mut expired) = tokio::sync::mpsc::unbounded_channel();
         let keeper = calls.clone();
-        let task = tokio::spawn(async move { keeper.keep_deadlines(|call| sender.send(call.id).unwrap()).await });
+        let task =
+            tokio::spawn(async move { keeper.keep_deadlines(|call| sender.send(call.id).unwrap()).await });
         begin(&calls, terms(200));
         tokio::task::yield_now().await;
         begin(&calls, terms(20));
@@ -342,7 +346,10 @@ mod tests {
     async fn progress_restarts_the_timeout_but_not_the_total() {
         let calls = Arc::new(Calls::default());
         let keeper = calls.clone();
-        let task = tokio::spawn(async move { keeper.keep_deadlines(|call| call.settle.with(Err(call.error))).await });
+        let task =
+            tokio::spawn(
+                async move { keeper.keep_deadlines(|call| call.settle.with(Err(call.error))).await },
+            );
         let reset = Terms { reset_on_progress: true, total: Some(Duration::from_millis(400)), ..terms(200) };
         let (sender, outcome) = tokio::sync::oneshot::channel();
         let id = calls.begin(reset, Settle::new(|outcome| sender.send(outcome).unwrap())).unwrap();

@@ -15,6 +15,7 @@ use super::calls::{Calls, Expired};
 use super::inbox::{Inbox, LISTING};
 use super::{Owner, Session, Shared, handshake, wire};
 use crate::error::{ErrorCode, McpError};
+use crate::link::STDERR_IN_ERRORS;
 use crate::link::stdio::{self, Opening};
 use crate::policy::definition::Definition;
 use crate::policy::environment;
@@ -29,9 +30,6 @@ const FAILED_END_OF_INPUT: Duration = Duration::from_millis(100);
 /// A caller whose connect timed out or was aborted is released when the server is gone, and after this time at the latest;
 /// the stop ladder then goes on behind it.
 const RELEASE_AFTER: Duration = Duration::from_millis(150);
-
-/// How much of the server's stderr goes into the details of a failed start.
-const STDERR_SHOWN: usize = 8 * 1024;
 
 /// What is to be started, judged.
 #[derive(Clone)]
@@ -110,7 +108,7 @@ pub async fn connect(
             } else {
                 stopped.await;
             }
-            Err(explain(error, &shared, phase, limit, environment.missing))
+            Err(explain(error, &shared, phase, limit, &environment.missing))
         }
     }
 }
@@ -165,10 +163,9 @@ fn command(plan: &Plan, variables: Vec<(String, String)>) -> Command {
 }
 
 /// Says of a failed start what a person needs to find out why.
-fn explain(error: McpError, shared: &Shared, phase: Phase, limit: Duration, missing: Vec<String>) -> McpError {
+fn explain(error: McpError, shared: &Shared, phase: Phase, limit: Duration, missing: &[String]) -> McpError {
     let noise = shared.link.get().map(|link| link.skipped()).unwrap_or_default();
-    let mut stderr = shared.link.get().map(|link| link.stderr()).unwrap_or_default();
-    stderr.drain(..stderr.ceil_char_boundary(stderr.len().saturating_sub(STDERR_SHOWN)));
+    let stderr = shared.link.get().map(|link| link.stderr(STDERR_IN_ERRORS)).unwrap_or_default();
     let (doing, phase_name) = match phase {
         Phase::Start => ("starting", "connect"),
         Phase::Handshake => ("answering the handshake", "connect"),
@@ -177,23 +174,28 @@ fn explain(error: McpError, shared: &Shared, phase: Phase, limit: Duration, miss
     let error = match error.code {
         ErrorCode::Timeout => {
             let ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
-            let message = format!("The server {} was still {doing} after {ms} ms{}.", shared.id, hint(&noise, &stderr));
+            let message =
+                format!("The server {} was still {doing} after {ms} ms{}.", shared.id, hint(&noise, &stderr));
             McpError::new(ErrorCode::Timeout, message).with("phase", phase_name).with("ms", ms)
         }
         ErrorCode::Exited => {
-            let mut failed = McpError::new(
-                ErrorCode::Handshake,
-                format!("The server {} did not start: {}", shared.id, decapitalised(&error.message)),
-            );
+            let mut message =
+                format!("The server {} did not start: {}", shared.id, decapitalised(&error.message));
+            if let Some(first) = noise.first() {
+                let _ =
+                    write!(message, " It printed on stdout what is no MCP message: {}.", wire::quoted(first));
+            }
+            let mut failed = McpError::new(ErrorCode::Handshake, message);
             failed.details = error.details.into_iter().filter(|(key, _)| *key != "stderr").collect();
             failed
         }
         ErrorCode::Handshake | ErrorCode::ProtocolVersion => error,
         _ => return error.of_server(&shared.id),
     };
-    let mut error = error.with("stderr", stderr).with("stdoutNoise", noise).with("missingEnv", missing.clone());
+    let mut error = error.with("stderr", stderr).with("stdoutNoise", noise).with("missingEnv", missing);
     if !missing.is_empty() {
-        let _ = write!(error.message, " Not set in the environment it inherits from: {}.", missing.join(", "));
+        let _ =
+            write!(error.message, " Not set in the environment it inherits from: {}.", missing.join(", "));
     }
     error.of_server(&shared.id)
 }
@@ -202,8 +204,7 @@ fn hint(noise: &[String], stderr: &str) -> String {
     if let Some(first) = noise.first() {
         return format!("; it printed on stdout what is no MCP message: {}", wire::quoted(first));
     }
-    let last = stderr.lines().rev().find(|line| !line.trim().is_empty());
-    last.map(|last| format!("; the last line of its stderr: {}", &last[..last.floor_char_boundary(200)])).unwrap_or_default()
+    stdio::stderr::telling_line(stderr).map(|line| format!("; its stderr says: {line}")).unwrap_or_default()
 }
 
 fn decapitalised(sentence: &str) -> String {
@@ -221,7 +222,9 @@ fn welcome(shared: &Shared, tools: &str) -> Welcome {
             wire::quoted(negotiated.version.as_str()),
             negotiated.capabilities
         );
-        for (name, member) in [("serverInfo", &negotiated.server_info), ("instructions", &negotiated.instructions)] {
+        for (name, member) in
+            [("serverInfo", &negotiated.server_info), ("instructions", &negotiated.instructions)]
+        {
             if let Some(member) = member {
                 let _ = write!(text, r#","{name}":{member}"#);
             }

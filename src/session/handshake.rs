@@ -39,7 +39,8 @@ pub(super) struct Negotiated {
 impl Negotiated {
     /// Whether the server has tools at all (BR-20).
     pub(super) fn offers_tools(&self) -> bool {
-        fields(&self.capabilities, ["tools"]).is_some_and(|[tools]| tools.is_some_and(|tools| !is_null(tools)))
+        fields(&self.capabilities, ["tools"])
+            .is_some_and(|[tools]| tools.is_some_and(|tools| !is_null(tools)))
     }
 }
 
@@ -48,7 +49,9 @@ pub(super) async fn negotiate(shared: &Shared, protocol: Protocol) -> Result<Neg
     let newest = ProtocolVersion::LATEST_WITH_INITIALIZE;
     match protocol {
         Protocol::Modern => discover(shared).await,
-        Protocol::Version(version) if version == ProtocolVersion::V_2026_07_28.as_str() => discover(shared).await,
+        Protocol::Version(version) if version == ProtocolVersion::V_2026_07_28.as_str() => {
+            discover(shared).await
+        }
         Protocol::Version(version) => {
             let known = ProtocolVersion::KNOWN_VERSIONS.iter().find(|known| known.as_str() == version);
             let version = known.cloned().unwrap_or(newest);
@@ -122,7 +125,7 @@ async fn discover(shared: &Shared) -> Result<Negotiated, McpError> {
     })
 }
 
-/// What an error answer to the first request means. Its code and data are the ERR_MCP_RPC's, which becomes the cause.
+/// What an error answer to the first request means. Its code and data are those of the `ERR_MCP_RPC`, which becomes the cause.
 fn refused(error: McpError, method: &str, offered: &ProtocolVersion) -> McpError {
     if error.code != ErrorCode::Rpc {
         return error;
@@ -138,7 +141,9 @@ fn refused(error: McpError, method: &str, offered: &ProtocolVersion) -> McpError
 
 /// Whether an answer to `initialize` is worth a `server/discover`.
 fn says_modern(error: &McpError) -> bool {
-    let Some(cause) = error.cause.as_deref().filter(|cause| cause.code == ErrorCode::Rpc) else { return false };
+    let Some(cause) = error.cause.as_deref().filter(|cause| cause.code == ErrorCode::Rpc) else {
+        return false;
+    };
     let code = cause.detail("rpcCode").and_then(Value::as_i64);
     code.is_some_and(|code| FALL_FORWARD.contains(&code))
         || error.code == ErrorCode::ProtocolVersion

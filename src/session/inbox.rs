@@ -27,7 +27,9 @@ impl Receiver for Inbox {
         match arrival {
             Arrival::Message(message) => shared.message(message),
             Arrival::TooLarge { id, limit } => {
-                let message = format!("The server's answer is over the limit of {limit} bytes; raise maxMessageBytes if it is legitimate.");
+                let message = format!(
+                    "The server's answer is over the limit of {limit} bytes; raise maxMessageBytes if it is legitimate."
+                );
                 let error = McpError::new(ErrorCode::MessageTooLarge, message).with("limit", limit);
                 shared.calls.answered(&answer_id_text(&id), Err(error.of_server(&shared.id)));
             }
@@ -42,7 +44,7 @@ impl Receiver for Inbox {
         self.0.owner.heard(Event::StderrLine(line));
     }
 
-    fn warning(&self, code: &'static str, message: String, details: Vec<(&'static str, Value)>) {
+    fn warning(&self, code: &'static str, message: &str, details: Vec<(&'static str, Value)>) {
         self.0.warn(code, message, details);
     }
 }
@@ -54,10 +56,8 @@ impl Shared {
             Message::Error { id, error } => self.calls.answered(&id, Err(self.rpc_error(&error))),
             Message::Request { id, method } => {
                 // A modern server has no requests, and must not be sent a response (2026-07-28, stdio).
-                if self.modern_meta().is_none() {
-                    if let Some(link) = self.link.get() {
-                        link.send(Frame { id: None, text: wire::answer(&id, &method) });
-                    }
+                if let Some(link) = self.link.get().filter(|_| self.modern_meta().is_none()) {
+                    link.send(Frame { id: None, text: wire::answer(&id, &method) });
                 }
             }
             Message::Notification { method, params } => self.notification(&method, params),
@@ -67,7 +67,9 @@ impl Shared {
     fn notification(self: &Arc<Self>, method: &str, params: String) {
         match method {
             "notifications/progress" => {
-                let token = fields(&params, ["progressToken"]).and_then(|[token]| token).map(|token| answer_id_text(token.get()));
+                let token = fields(&params, ["progressToken"])
+                    .and_then(|[token]| token)
+                    .map(|token| answer_id_text(token.get()));
                 let listener = match token {
                     Some(AnswerId::Number(id)) => self.calls.progressed(id),
                     _ => None,
@@ -76,7 +78,9 @@ impl Shared {
                     listener(params);
                 }
             }
-            "notifications/message" if self.listens.log => self.owner.heard(Event::Log(self.redactor.json(&params))),
+            "notifications/message" if self.listens.log => {
+                self.owner.heard(Event::Log(self.redactor.json(&params)));
+            }
             "notifications/message" | "notifications/cancelled" => {}
             "notifications/tools/list_changed" => self.refresh(),
             _ => {
@@ -111,8 +115,11 @@ impl Shared {
                 Ok(tools) => shared.owner.heard(Event::ToolsChanged(tools)),
                 Err(error) if shared.closing.load(Ordering::Acquire) => drop(error),
                 Err(error) => {
-                    let message = format!("The server's tools changed and could not be listed; the old list stays. {}", error.message);
-                    shared.warn("WARN_MCP_TOOLS_NOT_REFRESHED", message, vec![("error", error.to_json())]);
+                    let message = format!(
+                        "The server's tools changed and could not be listed; the old list stays. {}",
+                        error.message
+                    );
+                    shared.warn("WARN_MCP_TOOLS_NOT_REFRESHED", &message, vec![("error", error.to_json())]);
                 }
             }
         });

@@ -54,7 +54,9 @@ pub(super) async fn list(shared: &Shared, terms: Terms) -> Result<Tools, McpErro
         let page = match shared.ask("tools/list", params.as_deref(), terms.clone()).await {
             Ok(page) => page,
             // The capability without the method: such a server has no tools (BR-20).
-            Err(error) if error.detail("rpcCode") == Some(&(-32601).into()) => return Ok(listed.finish(shared)),
+            Err(error) if error.detail("rpcCode") == Some(&(-32601).into()) => {
+                return Ok(listed.finish(shared));
+            }
             Err(error) => return Err(error),
         };
         cursor = listed.add(&page)?;
@@ -70,13 +72,17 @@ impl Listed<'_> {
     /// Takes one page in and gives the text of the next cursor.
     fn add(&mut self, page: &str) -> Result<Option<String>, McpError> {
         let unreadable = || {
-            McpError::new(ErrorCode::InvalidMessage, "The server's list of tools could not be read: tools is no array.")
+            McpError::new(
+                ErrorCode::InvalidMessage,
+                "The server's list of tools could not be read: tools is no array.",
+            )
         };
         let [tools, cursor] = fields(page, ["tools", "nextCursor"]).ok_or_else(unreadable)?;
         let tools = tools.ok_or_else(unreadable)?;
         let elements = elements(tools.get()).ok_or_else(unreadable)?;
         if !elements.is_empty() && !self.pages.insert(tools.get().to_owned()) {
-            let message = "The server's list of tools repeats a page; what came before it is the list.".to_owned();
+            let message =
+                "The server's list of tools repeats a page; what came before it is the list.".to_owned();
             self.oddities.push(("WARN_MCP_REPEATED_PAGE", message, Value::Null));
             return Ok(None);
         }
@@ -88,7 +94,9 @@ impl Listed<'_> {
             let message = format!(
                 "The server shows more than {TOOLS_MAX} tools (at least {count}); choose some with tools.include or tools.exclude."
             );
-            return Err(McpError::new(ErrorCode::TooManyTools, message).with("limit", TOOLS_MAX).with("count", count));
+            return Err(McpError::new(ErrorCode::TooManyTools, message)
+                .with("limit", TOOLS_MAX)
+                .with("count", count));
         }
         // A cursor is opaque: any string, the empty one too, asks for another page.
         Ok(cursor.filter(|cursor| cursor.get().starts_with('"')).map(|cursor| cursor.get().to_owned()))
@@ -117,7 +125,11 @@ impl Listed<'_> {
     }
 
     fn skipped(&mut self, why: &str, name: Value) {
-        self.oddities.push(("WARN_MCP_TOOL_SKIPPED", format!("A tool of the server {why}; it was left out."), name));
+        self.oddities.push((
+            "WARN_MCP_TOOL_SKIPPED",
+            format!("A tool of the server {why}; it was left out."),
+            name,
+        ));
     }
 
     fn finish(mut self, shared: &Shared) -> Tools {
@@ -129,7 +141,7 @@ impl Listed<'_> {
         }
         for (code, message, tool) in self.oddities {
             let details = if tool.is_null() { Vec::new() } else { vec![("tool", tool)] };
-            shared.warn(code, message, details);
+            shared.warn(code, &message, details);
         }
         Tools { json: format!("[{}]", self.texts.join(",")), names: self.names }
     }
@@ -159,7 +171,10 @@ mod tests {
         let page = r#"{"tools":[{"name":"a","inputSchema":{"x":1e400}},7,{"inputSchema":{}},{"name":"b"},
             {"name":"c","inputSchema":null},{"name":"d","inputSchema":true},{"name":"a","inputSchema":{}}]}"#;
         assert_eq!(list.add(page).unwrap(), None);
-        assert_eq!(list.texts, [r#"{"name":"a","inputSchema":{"x":1e400}}"#, r#"{"name":"d","inputSchema":true}"#]);
+        assert_eq!(
+            list.texts,
+            [r#"{"name":"a","inputSchema":{"x":1e400}}"#, r#"{"name":"d","inputSchema":true}"#]
+        );
         assert_eq!(list.oddities.len(), 5);
     }
 
@@ -167,7 +182,8 @@ mod tests {
     fn a_repeated_page_ends_the_list_and_a_repeated_cursor_does_not() {
         let filter = ToolFilter::default();
         let mut list = listed(&filter);
-        let page = |name: &str| format!(r#"{{"tools":[{{"name":"{name}","inputSchema":{{}}}}],"nextCursor":""}}"#);
+        let page =
+            |name: &str| format!(r#"{{"tools":[{{"name":"{name}","inputSchema":{{}}}}],"nextCursor":""}}"#);
         assert_eq!(list.add(&page("a")).unwrap().as_deref(), Some("\"\""));
         assert_eq!(list.add(&page("b")).unwrap().as_deref(), Some("\"\""));
         assert_eq!(list.add(&page("a")).unwrap(), None);
@@ -176,7 +192,8 @@ mod tests {
 
     #[test]
     fn the_limit_applies_after_the_filter_and_counts_what_was_listed() {
-        let tools: Vec<_> = (0..300).map(|index| format!(r#"{{"name":"t{index}","inputSchema":{{}}}}"#)).collect();
+        let tools: Vec<_> =
+            (0..300).map(|index| format!(r#"{{"name":"t{index}","inputSchema":{{}}}}"#)).collect();
         let page = format!(r#"{{"tools":[{}]}}"#, tools.join(","));
         let error = listed(&ToolFilter::default()).add(&page).unwrap_err();
         assert_eq!((error.code, error.detail("count")), (ErrorCode::TooManyTools, Some(&300.into())));

@@ -77,7 +77,11 @@ pub enum Event {
     Log(Value),
     /// The new list: a JSON array.
     ToolsChanged(String),
-    Warning { code: &'static str, message: String, details: Vec<(&'static str, Value)> },
+    Warning {
+        code: &'static str,
+        message: String,
+        details: Vec<(&'static str, Value)>,
+    },
     /// The last one. Only of a session that was connected.
     Closed(CloseInfo),
 }
@@ -131,11 +135,18 @@ impl Session {
 
     /// Sends any request; `params` is the text of a JSON object.
     #[must_use]
-    pub fn request(&self, method: &str, params: Option<&str>, asked: Asked<'_>, settle: Settle) -> Option<u64> {
+    pub fn request(
+        &self,
+        method: &str,
+        params: Option<&str>,
+        asked: Asked<'_>,
+        settle: Settle,
+    ) -> Option<u64> {
         self.0.begin(method, asked, settle, |meta| wire::params(params, meta))
     }
 
     /// Lists the tools again; settles with a JSON array, which is then what may be called.
+    #[must_use]
     pub fn list_tools(&self, terms: Terms, settle: Settle) -> tokio::task::AbortHandle {
         let shared = self.0.clone();
         let task = self.0.runtime.spawn(async move {
@@ -164,7 +175,7 @@ impl Session {
     /// The tail of stderr, redacted.
     #[must_use]
     pub fn stderr(&self) -> String {
-        self.0.link.get().map(|link| link.stderr()).unwrap_or_default()
+        self.0.link.get().map(|link| link.stderr(usize::MAX)).unwrap_or_default()
     }
 
     /// Counters and bounded samples.
@@ -196,7 +207,8 @@ impl Shared {
     }
 
     fn closed_error(&self) -> McpError {
-        McpError::new(ErrorCode::Closed, format!("The connection to {} is closed.", self.id)).of_server(&self.id)
+        McpError::new(ErrorCode::Closed, format!("The connection to {} is closed.", self.id))
+            .of_server(&self.id)
     }
 
     fn check_tool(&self, name: &str) -> Result<(), McpError> {
@@ -263,10 +275,10 @@ impl Shared {
     }
 
     fn tell_cancelled(&self, id: u64) {
-        if let Some(link) = self.link.get().filter(|_| self.negotiated.get().is_some()) {
-            if !link.withdraw(id) {
-                link.send(Frame { id: None, text: wire::cancelled(id) });
-            }
+        if let Some(link) = self.link.get().filter(|_| self.negotiated.get().is_some())
+            && !link.withdraw(id)
+        {
+            link.send(Frame { id: None, text: wire::cancelled(id) });
         }
     }
 
@@ -300,10 +312,10 @@ impl Shared {
         tools.json
     }
 
-    fn warn(&self, code: &'static str, message: String, details: Vec<(&'static str, Value)>) {
+    fn warn(&self, code: &'static str, message: &str, details: Vec<(&'static str, Value)>) {
         if self.listens.warning {
             // The names of tools and other words of the server are in here.
-            let message = self.redactor.text(&message).into_owned();
+            let message = self.redactor.text(message).into_owned();
             let details = details.into_iter().map(|(key, value)| (key, self.redactor.value(value))).collect();
             self.owner.heard(Event::Warning { code, message, details });
         }
@@ -359,6 +371,7 @@ impl Drop for GiveUp<'_> {
 
 fn timed_out(phase: &'static str, time: Duration, what: &str) -> McpError {
     let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    let message = format!("The server did not {what} within {ms} ms; raise the timeout if it may take longer.");
+    let message =
+        format!("The server did not {what} within {ms} ms; raise the timeout if it may take longer.");
     McpError::new(ErrorCode::Timeout, message).with("phase", phase).with("ms", ms)
 }

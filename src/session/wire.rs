@@ -122,7 +122,8 @@ fn meta_text(meta: Meta<'_>, inner: Option<&str>) -> Result<Option<String>, McpE
 }
 
 fn object(text: &str) -> Result<Vec<(&RawValue, &RawValue)>, McpError> {
-    members(text).ok_or_else(|| McpError::new(ErrorCode::InvalidArgument, "params and _meta must be JSON objects."))
+    members(text)
+        .ok_or_else(|| McpError::new(ErrorCode::InvalidArgument, "params and _meta must be JSON objects."))
 }
 
 fn join<'a>(members: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
@@ -131,8 +132,9 @@ fn join<'a>(members: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
 }
 
 fn to_text(value: &impl Serialize) -> Result<String, McpError> {
-    serde_json::to_string(value)
-        .map_err(|error| McpError::new(ErrorCode::Internal, format!("A message could not be written: {error}.")))
+    serde_json::to_string(value).map_err(|error| {
+        McpError::new(ErrorCode::Internal, format!("A message could not be written: {error}."))
+    })
 }
 
 #[cfg(test)]

@@ -111,7 +111,9 @@ impl Lines {
     /// Whether the line that is being skipped has gone on too long to wait for its end.
     #[must_use]
     pub fn is_endless(&self) -> bool {
-        self.skipping.as_ref().is_some_and(|skipping| skipping.length > self.limit.saturating_mul(GIVE_UP_FACTOR))
+        self.skipping
+            .as_ref()
+            .is_some_and(|skipping| skipping.length > self.limit.saturating_mul(GIVE_UP_FACTOR))
     }
 
     fn skip_to(&mut self, end: usize) {

@@ -25,19 +25,16 @@ use tokio::sync::OnceCell;
 use self::lines::{Chunk, Lines};
 use self::noise::Noise;
 use self::pipe::Pipe;
-use self::read::{Read, read_now, read_some};
-use self::stderr::Stderr;
+use self::read::{LAST_READ_MAX, Read, read_now, read_some};
+use self::stderr::{Stderr, telling_line};
 use super::envelope::{self, Line};
-use super::{Arrival, End, Frame, Gone, Link, Receiver, Sent};
+use super::{Arrival, End, Frame, Gone, Link, Receiver, STDERR_IN_ERRORS, Sent};
 use crate::error::{ErrorCode, McpError};
 use crate::policy::redact::Redactor;
 use crate::process::{self, Command, Ended, Process, SpawnError, Waits};
 
 /// Larger lines are read on the pool: scanning them would hold up every other session (about 1 ms a MiB).
 const POOL_FROM: usize = 1024 * 1024;
-
-/// What is still read after the server has left: no pipe holds more, and a grandchild that writes on must not hold up its end.
-const LAST_READ_MAX: u64 = 1024 * 1024;
 
 /// How long the exit code is waited for after stdout has ended, and stderr after that.
 const EXIT_WAIT: Duration = Duration::from_millis(250);
@@ -65,7 +62,8 @@ pub struct Stdio {
 
 /// Starts the server and everything that reads from it. Must be called on the I/O thread.
 pub async fn open(opening: Opening, receiver: Arc<dyn Receiver>) -> Result<Arc<Stdio>, McpError> {
-    let spawned = process::spawn(opening.command, opening.guardian).await.map_err(|error| not_started(&error))?;
+    let spawned =
+        process::spawn(opening.command, opening.guardian).await.map_err(|error| not_started(&error))?;
     let internal = |error: std::io::Error| {
         McpError::new(ErrorCode::Internal, format!("The pipes to the server could not be watched: {error}."))
     };
@@ -82,7 +80,7 @@ pub async fn open(opening: Opening, receiver: Arc<dyn Receiver>) -> Result<Arc<S
     let hears_warnings = receiver.clone();
     tokio::spawn(async move {
         if let Some(warning) = guarded.process.guardian_warning().await {
-            hears_warnings.warning("WARN_MCP_GUARDIAN", warning, Vec::new());
+            hears_warnings.warning("WARN_MCP_GUARDIAN", &warning, Vec::new());
         }
     });
     tokio::spawn(async move { writer.pipe.run().await });
@@ -97,14 +95,13 @@ pub async fn open(opening: Opening, receiver: Arc<dyn Receiver>) -> Result<Arc<S
 
 impl Stdio {
     async fn run(&self, stdout: Stdout, limit: usize, receiver: &dyn Receiver) {
-        let gone = match self.read(&stdout, limit, receiver).await {
-            Err(error) => Gone { error, protocol_error: true },
-            Ok(()) => {
-                // The exit code usually comes a moment after the end of stdout, or has come before it.
-                let _ = tokio::time::timeout(EXIT_WAIT, self.process.exited()).await;
-                let _ = tokio::time::timeout(STDERR_WAIT, self.stderr.drained()).await;
-                Gone { error: self.obituary(), protocol_error: self.process.exit().is_none() }
-            }
+        let gone = if let Err(error) = self.read(&stdout, limit, receiver).await {
+            Gone { error, protocol_error: true }
+        } else {
+            // The exit code usually comes a moment after the end of stdout, or has come before it.
+            let _ = tokio::time::timeout(EXIT_WAIT, self.process.exited()).await;
+            let _ = tokio::time::timeout(STDERR_WAIT, self.stderr.drained()).await;
+            Gone { error: self.obituary(), protocol_error: self.process.exit().is_none() }
         };
         receiver.arrived(Arrival::Gone(gone));
     }
@@ -135,7 +132,9 @@ impl Stdio {
                 match chunk {
                     Chunk::Line(line) => self.line(line, receiver).await,
                     Chunk::TooLarge { id: Some(id) } => receiver.arrived(Arrival::TooLarge { id, limit }),
-                    Chunk::TooLarge { id: None } => return Err(too_large(limit, "it answers no call that could be told")),
+                    Chunk::TooLarge { id: None } => {
+                        return Err(too_large(limit, "it answers no call that could be told"));
+                    }
                 }
             }
             if lines.is_endless() {
@@ -150,7 +149,8 @@ impl Stdio {
 
     async fn line(&self, line: Vec<u8>, receiver: &dyn Receiver) {
         // JSON is UTF-8; a server that slips is read with U+FFFD in place of the bad bytes, as the official client does (BR-29).
-        let line = String::from_utf8(line).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+        let line = String::from_utf8(line)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
         let parsed = if line.len() > POOL_FROM {
             match tokio::task::spawn_blocking(move || (envelope::parse(&line), line)).await {
                 Ok((Line::Messages(messages), _)) => Line::Messages(messages),
@@ -168,7 +168,9 @@ impl Stdio {
             parsed
         };
         if let Line::Messages(messages) = parsed {
-            messages.into_iter().for_each(|message| receiver.arrived(Arrival::Message(message)));
+            for message in messages {
+                receiver.arrived(Arrival::Message(message));
+            }
         }
     }
 
@@ -178,14 +180,18 @@ impl Stdio {
         }
         if self.noise.heard(line) {
             let message = "The server printed a line on stdout that is no MCP message; it was skipped. Servers log to stderr.";
-            receiver.warning("WARN_MCP_STDOUT_NOISE", message.to_owned(), vec![("samples", self.noise.samples().into())]);
+            receiver.warning(
+                "WARN_MCP_STDOUT_NOISE",
+                message,
+                vec![("samples", self.noise.samples().into())],
+            );
         }
     }
 
     /// What there is to say of a server that has left, or has closed its stdout.
     fn obituary(&self) -> McpError {
         let exit = self.process.exit();
-        let stderr = self.stderr.tail();
+        let stderr = self.stderr.tail(STDERR_IN_ERRORS);
         let how = match exit {
             Some(exit) => match (exit.code, exit.signal_name()) {
                 (Some(code), _) => format!("exited with code {code}"),
@@ -194,12 +200,8 @@ impl Stdio {
             },
             None => "closed its stdout without exiting".to_owned(),
         };
-        let last = stderr.lines().rev().find(|line| !line.trim().is_empty());
-        let last = last.map(|line| {
-            let end = line.floor_char_boundary(200);
-            format!("; the last line of its stderr: {}", &line[..end])
-        });
-        McpError::new(ErrorCode::Exited, format!("The server {how}{}.", last.unwrap_or_default()))
+        let said = telling_line(&stderr).map(|line| format!("; its stderr says: {line}"));
+        McpError::new(ErrorCode::Exited, format!("The server {how}{}.", said.unwrap_or_default()))
             .with("exitCode", exit.and_then(|exit| exit.code))
             .with("signal", exit.and_then(|exit| exit.signal_name()))
             .with("stderr", stderr)
@@ -240,8 +242,8 @@ impl Link for Stdio {
         Some(self.process.pid())
     }
 
-    fn stderr(&self) -> String {
-        self.stderr.tail()
+    fn stderr(&self, limit: usize) -> String {
+        self.stderr.tail(limit)
     }
 
     fn skipped(&self) -> Vec<String> {

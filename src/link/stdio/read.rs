@@ -1,8 +1,12 @@
 //! Reading from a pipe on the I/O thread.
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 
+use rustix::buffer::spare_capacity;
 use tokio::net::unix::pipe::Receiver;
+
+/// What is still read after the server has left: no pipe holds more, and a grandchild that writes on must not hold up its end.
+pub const LAST_READ_MAX: u64 = 1024 * 1024;
 
 /// What one read gave.
 #[derive(Debug, PartialEq, Eq)]
@@ -16,9 +20,30 @@ pub enum Read {
 }
 
 /// Appends what is there now to the spare room of `buffer`, without waiting.
+///
+/// The pipe itself is asked: the runtime only knows of what has come once it has polled, and a server that writes and leaves at
+/// once is known to have left before that.
 pub fn read_now(pipe: &Receiver, buffer: &mut Vec<u8>) -> Read {
+    outcome(|| Ok(rustix::io::read(pipe, spare_capacity(buffer))?))
+}
+
+/// Waits until something can be read and appends it. Cancel-safe.
+pub async fn read_some(pipe: &Receiver, buffer: &mut Vec<u8>) -> Read {
     loop {
-        match pipe.try_read_buf(buffer) {
+        if pipe.readable().await.is_err() {
+            return Read::End;
+        }
+        // Through the runtime, which has to learn that nothing is left.
+        match outcome(|| pipe.try_read_buf(buffer)) {
+            Read::Nothing => {}
+            read => return read,
+        }
+    }
+}
+
+fn outcome(mut read: impl FnMut() -> io::Result<usize>) -> Read {
+    loop {
+        match read() {
             Ok(0) => return Read::End,
             Ok(_) => return Read::Some,
             Err(error) => match error.kind() {
@@ -30,15 +55,25 @@ pub fn read_now(pipe: &Receiver, buffer: &mut Vec<u8>) -> Read {
     }
 }
 
-/// Waits until something can be read and appends it. Cancel-safe.
-pub async fn read_some(pipe: &Receiver, buffer: &mut Vec<u8>) -> Read {
-    loop {
-        if pipe.readable().await.is_err() {
-            return Read::End;
-        }
-        match read_now(pipe, buffer) {
-            Read::Nothing => {}
-            read => return read,
-        }
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use std::io::Write;
+    use std::os::fd::OwnedFd;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_came_before_the_runtime_polled_can_be_read_at_once() {
+        let (reader, mut writer) = io::pipe().unwrap();
+        writer.write_all(b"last words\n").unwrap();
+        let pipe = Receiver::from_owned_fd(OwnedFd::from(reader)).unwrap();
+        let mut buffer = Vec::with_capacity(64);
+        assert_eq!(read_now(&pipe, &mut buffer), Read::Some);
+        assert_eq!(buffer, b"last words\n");
+        assert_eq!(read_now(&pipe, &mut buffer), Read::Nothing);
+        drop(writer);
+        assert_eq!(read_now(&pipe, &mut buffer), Read::End);
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::net::unix::pipe::Receiver;
 use tokio::sync::watch;
 
-use super::read::{Read, read_some};
+use super::read::{LAST_READ_MAX, Read, read_now, read_some};
 use crate::policy::redact::Redactor;
 use crate::process::Process;
 
@@ -16,6 +16,18 @@ pub const TAIL_MAX: usize = 64 * 1024;
 
 /// A longer line is cut when it is handed to a listener.
 const LINE_MAX: usize = 8 * 1024;
+
+/// A line that is quoted in a message is cut here.
+const QUOTED_MAX: usize = 200;
+
+/// The line of a stderr that says the most, for a message of one sentence: the last one that names an error, else the last
+/// one. Node ends its report of a crash with its own version, and says what went wrong some lines above.
+#[must_use]
+pub fn telling_line(stderr: &str) -> Option<&str> {
+    let lines = || stderr.lines().rev().map(str::trim).filter(|line| !line.is_empty());
+    let line = lines().find(|line| line.contains("rror:")).or_else(|| lines().next())?;
+    Some(&line[..line.floor_char_boundary(QUOTED_MAX)])
+}
 
 /// Reads what the server writes beside the protocol.
 pub struct Stderr {
@@ -36,9 +48,9 @@ impl Stderr {
         Self { tail: Mutex::default(), redactor, drained: watch::Sender::new(false) }
     }
 
-    /// The last lines, redacted, at most [`TAIL_MAX`] bytes of what was written.
+    /// The last lines, redacted: at most `limit` bytes, and no more than [`TAIL_MAX`] of what was written.
     #[must_use]
-    pub fn tail(&self) -> String {
+    pub fn tail(&self, limit: usize) -> String {
         let tail = self.lock();
         let (front, back) = tail.bytes.as_slices();
         let mut bytes = [front, back].concat();
@@ -49,7 +61,10 @@ impl Stderr {
             bytes.drain(..newline.unwrap_or_else(|| self.redactor.longest().min(bytes.len())));
         }
         drop(tail);
-        self.redactor.text(String::from_utf8_lossy(&bytes).trim_end_matches('\n')).into_owned()
+        let mut tail =
+            self.redactor.text(String::from_utf8_lossy(&bytes).trim_end_matches('\n')).into_owned();
+        tail.drain(..tail.ceil_char_boundary(tail.len().saturating_sub(limit)));
+        tail
     }
 
     /// Bytes seen so far.
@@ -70,18 +85,22 @@ impl Stderr {
         if let Ok(pipe) = Receiver::from_owned_fd(fd) {
             let mut lines = on_line.map(|on_line| (LineCutter::new(&self.redactor), on_line));
             let mut buffer = Vec::with_capacity(16 * 1024);
-            let mut left = false;
+            let mut last_bytes = None;
             loop {
                 buffer.clear();
-                let read = tokio::select! {
-                    read = read_some(&pipe, &mut buffer) => read,
-                    _ = process.exited(), if !left => { left = true; continue }
-                    () = std::future::ready(()), if left => Read::Nothing,
+                let read = match last_bytes {
+                    None => tokio::select! {
+                        read = read_some(&pipe, &mut buffer) => read,
+                        _ = process.exited() => { last_bytes = Some(0); continue }
+                    },
+                    Some(bytes) if bytes > LAST_READ_MAX => Read::End,
+                    Some(_) => read_now(&pipe, &mut buffer),
                 };
                 match read {
                     Read::Some => {}
                     Read::Nothing | Read::End => break,
                 }
+                last_bytes = last_bytes.map(|bytes| bytes + buffer.len() as u64);
                 self.lock().push(&buffer);
                 if let Some((cutter, on_line)) = &mut lines {
                     cutter.feed(&buffer, on_line);
@@ -156,6 +175,17 @@ mod tests {
     }
 
     #[test]
+    fn the_telling_line_is_the_last_that_names_an_error_and_not_what_follows_it() {
+        let node = "node:internal/loader:1\n    throw err;\n\nError: Cannot find module '/x.js'\n    at load (a:1) {\n  code: 'X'\n}\n\nNode.js v20.1.0\n";
+        assert_eq!(telling_line(node), Some("Error: Cannot find module '/x.js'"));
+        assert_eq!(telling_line("Traceback:\nKeyError: 'TOKEN'\n"), Some("KeyError: 'TOKEN'"));
+        assert_eq!(telling_line("starting\n  no token, leaving\n \n"), Some("no token, leaving"));
+        assert_eq!(telling_line(" \n"), None);
+        let long = "ö".repeat(150);
+        assert_eq!(telling_line(&long), Some(&long[..200]));
+    }
+
+    #[test]
     fn the_tail_is_bounded_and_never_begins_inside_a_secret() {
         let stderr = Stderr::new(secret());
         stderr.lock().push(b"old\n");
@@ -164,9 +194,12 @@ mod tests {
         // Cut the front until the secret is the first thing left, byte by byte.
         for _ in 0..TAIL_MAX {
             stderr.lock().push(b"y");
-            let tail = stderr.tail();
+            let tail = stderr.tail(usize::MAX);
             assert!(tail.len() <= TAIL_MAX + "«API_TOKEN»".len());
-            assert!(!tail.starts_with(|first: char| first.is_ascii_digit() || first == 'v' || first == '-'), "{:.40}", tail);
+            assert!(
+                !tail.starts_with(|first: char| first.is_ascii_digit() || first == 'v' || first == '-'),
+                "{tail:.40}"
+            );
             if tail.len() > TAIL_MAX - 100 && tail.starts_with("yyy") {
                 break;
             }

@@ -13,7 +13,7 @@ fn definition(environment: &[(&str, &str)], inherit: &[&str]) -> Definition {
         command: vec!["/x".to_owned()],
         environment: owned(environment),
         inherit_environment: inherit.iter().map(|name| (*name).to_owned()).collect(),
-        timeout: Duration::from_secs(60),
+        timeout: Duration::from_mins(1),
         cwd: None,
         tools: ToolFilter::default(),
     }

@@ -65,7 +65,7 @@ fn every_option_is_read() {
     assert_eq!(options.protocol, Protocol::Version("2026-07-28"));
     assert_eq!(options.max_message_bytes, 1024);
     assert_eq!(options.shutdown.end_of_input, Duration::ZERO);
-    assert_eq!(options.shutdown.terminate, Duration::from_secs(300));
+    assert_eq!(options.shutdown.terminate, Duration::from_mins(5));
     assert!(!options.guardian);
     assert!(options.partial);
     assert_eq!(options.listens, Listens { stderr: true, close: true, ..Listens::default() });
