@@ -52,15 +52,12 @@ async function connectMcpServers(definitions, options) {
 /** Starts one server of judged definitions. */
 async function connect(host, plans, index, id, signal, callbacks) {
   const state = new ConnectionState(host, id, callbacks)
-  state.closed.then(() => host.unlisten(listened))
   let native
-  let listened
   try {
     const outcome = await host.perform({
       signal,
       start: token => {
-        listened = token
-        host.listen(token, event => state.heard(event))
+        state.listen(token)
         native = plans.connect(index, token)
       },
       cancel: () => {
@@ -71,7 +68,7 @@ async function connect(host, plans, index, id, signal, callbacks) {
     })
     state.connected(textOf(outcome))
   } catch (error) {
-    host.unlisten(listened)
+    state.unlisten()
     throw error
   }
   return new McpServerConnection(host, native, state)

@@ -139,11 +139,15 @@ if (Symbol.asyncDispose) {
   })
 }
 
-/** What a session's events change, on behalf of a connection object that may be collected. */
+/**
+ * What a session's events change, on behalf of a connection object that may be collected. The host holds it, so nothing here, no closure
+ * either, may reach the connection or its native handle.
+ */
 class ConnectionState {
   #host
   #callbacks
   #resolveClosed
+  #token
   #isReferenced = false
 
   constructor(host, id, callbacks) {
@@ -156,6 +160,16 @@ class ConnectionState {
     this.closed = new Promise(resolve => {
       this.#resolveClosed = resolve
     })
+  }
+
+  /** Hears the events that come under `token`, until the last. */
+  listen(token) {
+    this.#token = token
+    this.#host.listen(token, this)
+  }
+
+  unlisten() {
+    this.#host.unlisten(this.#token)
   }
 
   /** Takes what the server said of itself when it was connected. */
@@ -205,6 +219,7 @@ class ConnectionState {
       if (onToolsChanged) safely(onToolsChanged, this.tools, this.id)
     } else {
       this.isClosed = true
+      this.unlisten()
       this.unref()
       const info = deepFreeze(event.closed)
       this.#resolveClosed(info)

@@ -114,7 +114,7 @@ class Host {
   #deliverOne(kind, token, text) {
     if (kind === KIND.event) {
       const listener = this.#listeners.get(token)
-      if (listener) safely(listener, JSON.parse(text))
+      listener?.heard(JSON.parse(text))
       return
     }
     const operation = this.#operations.get(token)

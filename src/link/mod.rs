@@ -17,6 +17,9 @@ use crate::error::McpError;
 use crate::process::Waits;
 use envelope::Message;
 
+/// How much of a server's stderr goes into an error: each of a thousand pending calls gets its own copy.
+pub const STDERR_IN_ERRORS: usize = 4 * 1024;
+
 /// One message on its way out.
 #[derive(Debug)]
 pub struct Frame {
@@ -49,8 +52,8 @@ pub trait Link: Send + Sync + 'static {
     /// The server's process, where there is one.
     fn pid(&self) -> Option<u32>;
 
-    /// The last lines of what the server wrote beside the protocol, redacted.
-    fn stderr(&self) -> String;
+    /// The last `limit` bytes of what the server wrote beside the protocol, redacted.
+    fn stderr(&self, limit: usize) -> String;
 
     /// The first lines or bodies that were no messages, redacted: why a handshake hangs (BR-33).
     fn skipped(&self) -> Vec<String>;

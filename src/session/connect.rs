@@ -15,6 +15,7 @@ use super::calls::{Calls, Expired};
 use super::inbox::{Inbox, LISTING};
 use super::{Owner, Session, Shared, handshake, wire};
 use crate::error::{ErrorCode, McpError};
+use crate::link::STDERR_IN_ERRORS;
 use crate::link::stdio::{self, Opening};
 use crate::policy::definition::Definition;
 use crate::policy::environment;
@@ -29,9 +30,6 @@ const FAILED_END_OF_INPUT: Duration = Duration::from_millis(100);
 /// A caller whose connect timed out or was aborted is released when the server is gone, and after this time at the latest;
 /// the stop ladder then goes on behind it.
 const RELEASE_AFTER: Duration = Duration::from_millis(150);
-
-/// How much of the server's stderr goes into the details of a failed start.
-const STDERR_SHOWN: usize = 8 * 1024;
 
 /// What is to be started, judged.
 #[derive(Clone)]
@@ -167,8 +165,7 @@ fn command(plan: &Plan, variables: Vec<(String, String)>) -> Command {
 /// Says of a failed start what a person needs to find out why.
 fn explain(error: McpError, shared: &Shared, phase: Phase, limit: Duration, missing: &[String]) -> McpError {
     let noise = shared.link.get().map(|link| link.skipped()).unwrap_or_default();
-    let mut stderr = shared.link.get().map(|link| link.stderr()).unwrap_or_default();
-    stderr.drain(..stderr.ceil_char_boundary(stderr.len().saturating_sub(STDERR_SHOWN)));
+    let stderr = shared.link.get().map(|link| link.stderr(STDERR_IN_ERRORS)).unwrap_or_default();
     let (doing, phase_name) = match phase {
         Phase::Start => ("starting", "connect"),
         Phase::Handshake => ("answering the handshake", "connect"),

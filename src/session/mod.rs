@@ -175,7 +175,7 @@ impl Session {
     /// The tail of stderr, redacted.
     #[must_use]
     pub fn stderr(&self) -> String {
-        self.0.link.get().map(|link| link.stderr()).unwrap_or_default()
+        self.0.link.get().map(|link| link.stderr(usize::MAX)).unwrap_or_default()
     }
 
     /// Counters and bounded samples.

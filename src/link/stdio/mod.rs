@@ -28,7 +28,7 @@ use self::pipe::Pipe;
 use self::read::{LAST_READ_MAX, Read, read_now, read_some};
 use self::stderr::{Stderr, telling_line};
 use super::envelope::{self, Line};
-use super::{Arrival, End, Frame, Gone, Link, Receiver, Sent};
+use super::{Arrival, End, Frame, Gone, Link, Receiver, STDERR_IN_ERRORS, Sent};
 use crate::error::{ErrorCode, McpError};
 use crate::policy::redact::Redactor;
 use crate::process::{self, Command, Ended, Process, SpawnError, Waits};
@@ -191,7 +191,7 @@ impl Stdio {
     /// What there is to say of a server that has left, or has closed its stdout.
     fn obituary(&self) -> McpError {
         let exit = self.process.exit();
-        let stderr = self.stderr.tail();
+        let stderr = self.stderr.tail(STDERR_IN_ERRORS);
         let how = match exit {
             Some(exit) => match (exit.code, exit.signal_name()) {
                 (Some(code), _) => format!("exited with code {code}"),
@@ -242,8 +242,8 @@ impl Link for Stdio {
         Some(self.process.pid())
     }
 
-    fn stderr(&self) -> String {
-        self.stderr.tail()
+    fn stderr(&self, limit: usize) -> String {
+        self.stderr.tail(limit)
     }
 
     fn skipped(&self) -> Vec<String> {

@@ -48,9 +48,9 @@ impl Stderr {
         Self { tail: Mutex::default(), redactor, drained: watch::Sender::new(false) }
     }
 
-    /// The last lines, redacted, at most [`TAIL_MAX`] bytes of what was written.
+    /// The last lines, redacted: at most `limit` bytes, and no more than [`TAIL_MAX`] of what was written.
     #[must_use]
-    pub fn tail(&self) -> String {
+    pub fn tail(&self, limit: usize) -> String {
         let tail = self.lock();
         let (front, back) = tail.bytes.as_slices();
         let mut bytes = [front, back].concat();
@@ -61,7 +61,10 @@ impl Stderr {
             bytes.drain(..newline.unwrap_or_else(|| self.redactor.longest().min(bytes.len())));
         }
         drop(tail);
-        self.redactor.text(String::from_utf8_lossy(&bytes).trim_end_matches('\n')).into_owned()
+        let mut tail =
+            self.redactor.text(String::from_utf8_lossy(&bytes).trim_end_matches('\n')).into_owned();
+        tail.drain(..tail.ceil_char_boundary(tail.len().saturating_sub(limit)));
+        tail
     }
 
     /// Bytes seen so far.
@@ -191,7 +194,7 @@ mod tests {
         // Cut the front until the secret is the first thing left, byte by byte.
         for _ in 0..TAIL_MAX {
             stderr.lock().push(b"y");
-            let tail = stderr.tail();
+            let tail = stderr.tail(usize::MAX);
             assert!(tail.len() <= TAIL_MAX + "«API_TOKEN»".len());
             assert!(
                 !tail.starts_with(|first: char| first.is_ascii_digit() || first == 'v' || first == '-'),
