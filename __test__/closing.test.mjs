@@ -12,7 +12,13 @@ test('close ends the input, waits for the server and tells how it ended', async 
   const { connection, log } = await connected(t)
   const server = seen(connection.pid)
   const info = await connection.close()
-  assert.deepEqual(info, { reason: 'closed', exitCode: 0, signal: null, ended: 'end-of-input', survivors: [] })
+  assert.deepEqual(info, {
+    reason: 'closed',
+    exitCode: 0,
+    signal: null,
+    ended: 'end-of-input',
+    survivors: [],
+  })
   assert.equal(lives(server), false)
   assert.deepEqual(logged(log).at(-1), '#end')
   assert.ok(Object.isFrozen(info) && Object.isFrozen(info.survivors))
@@ -30,20 +36,15 @@ test('close is idempotent: thrice in one tick, and again later', async t => {
 test('calls that are pending when close is called reject at once, and later ones too', async t => {
   const { connection, log } = await connected(t, ['--ignore-end', '--ignore-term'], HURRIED)
   const order = []
-  const pending = [connection.callTool('silent'), connection.request('odd/silent/none'), connection.listTools()]
-  const calls = pending.slice(0, 1).map(async call => {
-    const error = await failure(call)
-    order.push('call')
-    return error
-  })
-  await Promise.allSettled(pending.slice(1))
-  await soon(() => received(log, 'tools/call').length === 1)
-  const closing = connection.close().then(() => order.push('closed'))
-  const [error] = await Promise.all(calls)
-  assert.equal(error.code, 'ERR_MCP_CLOSED')
-  assert.equal(error.serverId, 'fixture')
-  await closing
-  assert.deepEqual(order, ['call', 'closed'])
+  const pending = [connection.callTool('silent'), connection.request('tools/call', { name: 'silent' })]
+  const errors = Promise.all(pending.map(failure)).finally(() => order.push('calls'))
+  await soon(() => received(log, 'tools/call').length === 2)
+  await connection.close().then(() => order.push('closed'))
+  for (const error of await errors) {
+    assert.equal(error.code, 'ERR_MCP_CLOSED')
+    assert.equal(error.serverId, 'fixture')
+  }
+  assert.deepEqual(order, ['calls', 'closed'])
   const later = [
     connection.callTool('echo'),
     connection.callTool('no such tool'),
@@ -76,7 +77,13 @@ test('a server that ignores the end of its input is terminated', async t => {
   const { connection } = await connected(t, ['--ignore-end'], HURRIED)
   const server = seen(connection.pid)
   const info = await connection.close()
-  assert.deepEqual(info, { reason: 'closed', exitCode: null, signal: 'SIGTERM', ended: 'terminate', survivors: [] })
+  assert.deepEqual(info, {
+    reason: 'closed',
+    exitCode: null,
+    signal: 'SIGTERM',
+    ended: 'terminate',
+    survivors: [],
+  })
   assert.equal(lives(server), false)
 })
 
@@ -84,7 +91,13 @@ test('a server that ignores SIGTERM too is killed', async t => {
   const { connection, log } = await connected(t, ['--ignore-end', '--ignore-term'], HURRIED)
   const server = seen(connection.pid)
   const info = await connection.close()
-  assert.deepEqual(info, { reason: 'closed', exitCode: null, signal: 'SIGKILL', ended: 'kill', survivors: [] })
+  assert.deepEqual(info, {
+    reason: 'closed',
+    exitCode: null,
+    signal: 'SIGKILL',
+    ended: 'kill',
+    survivors: [],
+  })
   assert.equal(lives(server), false)
   assert.deepEqual(logged(log).slice(-2), ['#end', '#SIGTERM'])
 })
@@ -142,7 +155,13 @@ test('a server that is ended from outside: pending calls reject with the signal,
   assert.equal(error.code, 'ERR_MCP_EXITED')
   assert.deepEqual(error.details, { exitCode: null, signal: 'SIGKILL', stderr: '' })
   const info = await ended(connection)
-  assert.deepEqual(info, { reason: 'exited', exitCode: null, signal: 'SIGKILL', ended: 'by-itself', survivors: [] })
+  assert.deepEqual(info, {
+    reason: 'exited',
+    exitCode: null,
+    signal: 'SIGKILL',
+    ended: 'by-itself',
+    survivors: [],
+  })
 })
 
 for (const [how, exitCode, signal] of [

@@ -244,7 +244,8 @@ function toolCall(nameOrParams, argsOrSchema, given) {
 /** Call options with the `_meta` of the params worked in; what they are not stays as it is, for `callOptions` to refuse. */
 function withMeta(given, meta) {
   if (isAbortSignal(given)) return { signal: given, meta }
-  if (given !== undefined && (typeof given !== 'object' || given === null || Array.isArray(given))) return given
+  if (given !== undefined && (typeof given !== 'object' || given === null || Array.isArray(given)))
+    return given
   return { ...given, meta: { ...meta, ...given?.meta } }
 }
 

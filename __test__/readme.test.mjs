@@ -1,0 +1,153 @@
+// Runs the README. A block of `js` is a program, one of `js fragment` is not; `text output` after a program is what it
+// prints, where … stands for anything within a line.
+import assert from 'node:assert/strict'
+import { spawn, spawnSync } from 'node:child_process'
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const blocks = fencedBlocks(readFileSync(join(root, 'README.md'), 'utf8'))
+const project = projectOfAUser()
+after(() => rmSync(project, { recursive: true }))
+
+const programs = blocks.filter(({ info }) => info === 'js')
+test('the README has programs', () => assert.ok(programs.length >= 7))
+
+for (const program of programs) {
+  test(`the program under "${program.heading}" works as written and leaves no process behind`, async () => {
+    const { status, stdout, stderr, session } = await runProgram(program)
+    assert.equal(status, 0, stderr)
+    assert.equal(stderr, '')
+    const next = blocks[blocks.indexOf(program) + 1]
+    if (next?.info === 'text output') assert.match(stdout, patternOf(next.text))
+    else assert.notEqual(stdout, '')
+    await untilNobodyIsIn(session)
+  })
+}
+
+test('each fragment is JavaScript, and each block is of a known kind', () => {
+  for (const { info, text } of blocks) {
+    assert.ok(['js', 'js fragment', 'ts', 'sh', 'text output'].includes(info), `a block of ${info}`)
+    if (info !== 'js fragment') continue
+    const checked = spawnSync(process.execPath, ['--check', '--input-type=module', '-'], {
+      input: text,
+      encoding: 'utf8',
+    })
+    assert.equal(checked.status, 0, checked.stderr)
+  }
+})
+
+test('the README knows every error code that can occur, and every link within it leads somewhere', () => {
+  const text = readFileSync(join(root, 'README.md'), 'utf8')
+  const slug = heading =>
+    heading
+      .toLowerCase()
+      .replace(/[^a-z0-9 -]/g, '')
+      .replaceAll(' ', '-')
+  const headings = [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading]) => slug(heading))
+  for (const [, target] of text.matchAll(/\]\(#([^)]*)\)/g))
+    assert.ok(headings.includes(target), `#${target}`)
+  const documented = new Set(text.match(/(?<=^\| `)ERR_MCP_\w+/gm))
+  const listed = [
+    ...readFileSync(join(root, 'index.d.ts'), 'utf8').matchAll(/^ {2}\| '(ERR_MCP_\w+)'/gm),
+  ].map(([, code]) => code)
+  const toCome = [
+    'CONFIG',
+    'SERVER_NOT_FOUND',
+    'SERVER_HAS_NO_URL',
+    'HTTP',
+    'AUTH_REQUIRED',
+    'CONNECT',
+    'WOULD_BLOCK',
+  ]
+  const occurring = listed.filter(code => !toCome.includes(code.replace('ERR_MCP_', '')))
+  assert.deepEqual([...documented].sort(), occurring.sort())
+})
+
+function fencedBlocks(markdown) {
+  let heading = ''
+  return [...markdown.matchAll(/^#+ (.*)$|^```(.*)\n([\s\S]*?)^```$/gm)].flatMap(([, title, info, text]) => {
+    if (title === undefined) return [{ heading, info, text }]
+    heading = title
+    return []
+  })
+}
+
+/** A folder like one in which `npm install` has put the package and the servers of the README. */
+function projectOfAUser() {
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), 'workflow-mcp-readme-')))
+  mkdirSync(join(folder, 'node_modules'))
+  symlinkSync(root, join(folder, 'node_modules', 'workflow-mcp'))
+  symlinkSync(
+    join(root, 'node_modules', '@modelcontextprotocol'),
+    join(folder, 'node_modules', '@modelcontextprotocol'),
+  )
+  writeFileSync(join(folder, 'package.json'), '{ "name": "project-of-a-user" }\n')
+  return folder
+}
+
+/** Runs it in a session of its own, in which everything it starts is too. */
+async function runProgram({ text }) {
+  const file = join(project, `program-${programs.findIndex(program => program.text === text)}.mjs`)
+  writeFileSync(file, text)
+  const options = { cwd: project, detached: true, stdio: ['ignore', 'pipe', 'pipe'], timeout: 60_000 }
+  const child = spawn(process.execPath, [file], options)
+  const output = { stdout: '', stderr: '' }
+  for (const name of ['stdout', 'stderr']) {
+    child[name].setEncoding('utf8').on('data', chunk => {
+      output[name] += chunk
+    })
+  }
+  const status = await new Promise((resolve, reject) => {
+    child.on('error', reject)
+    child.on('close', (code, signal) => resolve(signal ?? code))
+  })
+  return { status, ...output, session: child.pid }
+}
+
+/** The guardian needs a moment to notice that the program has ended. */
+async function untilNobodyIsIn(session) {
+  const deadline = Date.now() + 10_000
+  let members = membersOf(session)
+  while (members.length > 0 && Date.now() < deadline) {
+    await pause(20)
+    members = membersOf(session)
+  }
+  assert.deepEqual(members, [])
+}
+
+/** Living processes of a session. Only Linux says it in files; elsewhere there is nothing to look at. */
+function membersOf(session) {
+  if (process.platform !== 'linux') return []
+  return readdirSync('/proc').filter(name => {
+    if (!/^\d+$/.test(name)) return false
+    try {
+      // After the name in brackets, which may hold anything: state, parent, group, session.
+      const [state, , , itsSession] = readFileSync(`/proc/${name}/stat`, 'latin1')
+        .split(') ')
+        .at(-1)
+        .split(' ')
+      return Number(itsSession) === session && state !== 'Z'
+    } catch {
+      return false
+    }
+  })
+}
+
+function patternOf(text) {
+  const literal = part => part.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')
+  return new RegExp(`^${text.split('…').map(literal).join('.*')}$`)
+}
