@@ -1,5 +1,6 @@
 'use strict'
 
+const { onAbort } = require('./aborts.js')
 const { isAbortSignal } = require('./call-options.js')
 const { ConnectionState, McpServerConnection, deepFreeze } = require('./connection.js')
 const { McpError, invalidArgument } = require('./errors.js')
@@ -30,9 +31,8 @@ async function connectMcpServers(definitions, options) {
   }
   const { signal, callbacks, partial } = asked(options)
   const abandon = new AbortController()
-  const follow = () => abandon.abort(signal.reason)
   if (signal?.aborted) throw signal.reason
-  signal?.addEventListener('abort', follow, { once: true })
+  const unlisten = signal && onAbort(signal, () => abandon.abort(signal.reason))
   const starts = ids.map((id, index) => connect(host, plans, index, id, abandon.signal, callbacks))
   // All or nothing: the first failure ends the others' starts, and they are not waited for before they are told.
   if (!partial) for (const start of starts) start.catch(reason => abandon.abort(reason))
@@ -45,7 +45,7 @@ async function connectMcpServers(definitions, options) {
     }
     return new McpServerGroup(ids, outcomes)
   } finally {
-    signal?.removeEventListener('abort', follow)
+    unlisten?.()
   }
 }
 
@@ -64,9 +64,10 @@ async function connect(host, plans, index, id, signal, callbacks) {
         native.close()
         return false
       },
+      arrived: text => state.connected(text),
       endsFirst: true,
     })
-    state.connected(textOf(outcome))
+    textOf(outcome)
   } catch (error) {
     state.unlisten()
     throw error

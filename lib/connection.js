@@ -1,6 +1,6 @@
 'use strict'
 
-const { callOptions, jsonObject } = require('./call-options.js')
+const { callOptions, isAbortSignal, jsonObject } = require('./call-options.js')
 const { invalidArgument } = require('./errors.js')
 const { safely, textOf } = require('./host.js')
 const { toolResult } = require('./results.js')
@@ -87,9 +87,10 @@ class McpServerConnection {
         this.#native.cancelListing(token)
         return false
       },
+      arrived: text => this.#state.setTools(text),
       owner: this,
     })
-    this.#state.setTools(textOf(outcome))
+    textOf(outcome)
     return { tools: [...this.tools] }
   }
 
@@ -237,8 +238,15 @@ function toolCall(nameOrParams, argsOrSchema, given) {
     throw invalidArgument('name', 'must be the name of a tool, or an object { name, arguments }')
   }
   const { name, arguments: args, _meta } = nameOrParams
-  const options = _meta === undefined ? given : { ...given, meta: { ..._meta, ...given?.meta } }
-  return { name, args, options: callOptions(options) }
+  return { name, args, options: callOptions(_meta === undefined ? given : withMeta(given, _meta)) }
+}
+
+/** Call options with the `_meta` of the params worked in; what they are not stays as it is, for `callOptions` to refuse. */
+function withMeta(given, meta) {
+  if (isAbortSignal(given)) return { signal: given, meta }
+  if (given !== undefined && (typeof given !== 'object' || given === null || Array.isArray(given)))
+    return given
+  return { ...given, meta: { ...meta, ...given?.meta } }
 }
 
 function progress(text) {

@@ -3,6 +3,7 @@
 // One per JavaScript environment (the main thread, each Worker): loads the native binary on first use and hands its deliveries to
 // whoever waits for them.
 
+const { onAbort } = require('./aborts.js')
 const { McpError, fromDescription } = require('./errors.js')
 const { describe } = require('./input.js')
 
@@ -48,28 +49,27 @@ class Host {
 
   /**
    * Runs one native operation and holds the event loop until it has settled. `start` is given the token; `cancel` is called on abort and says whether
-   * the operation will not settle any more. `owner` is kept reachable meanwhile: a pending call keeps its connection.
+   * the operation will not settle any more. `owner` is kept reachable meanwhile: a pending call keeps its connection. `arrived` is given the text of
+   * the result in its place among the events; the promise settles only after all events that came with it.
    * The promise gives the text of the result or `{ error }`; it rejects with `signal.reason` alone: at once, or with `endsFirst` when
    * what was begun has come to its end.
    */
-  perform({ signal, start, cancel, onProgress, owner, endsFirst = false }) {
+  perform({ signal, start, cancel, onProgress, arrived, owner, endsFirst = false }) {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) {
         reject(signal.reason)
         return
       }
       const token = ++this.#lastToken
-      const operation = { resolve, onProgress, owner, unlisten: undefined }
+      const operation = { resolve, onProgress, arrived, owner, unlisten: undefined }
       if (signal) {
-        const onAbort = () => {
+        operation.unlisten = onAbort(signal, () => {
           operation.unlisten()
           operation.onProgress = undefined
           if (endsFirst) operation.resolve = () => reject(signal.reason)
           else reject(signal.reason)
           if (cancel(token)) this.#finish(token)
-        }
-        operation.unlisten = () => signal.removeEventListener('abort', onAbort)
-        signal.addEventListener('abort', onAbort, { once: true })
+        })
       }
       this.#operations.set(token, operation)
       this.hold()
@@ -125,6 +125,7 @@ class Host {
     }
     operation.unlisten?.()
     this.#finish(token)
+    if (kind !== KIND.error) operation.arrived?.(text)
     operation.resolve(kind === KIND.error ? { error: text } : text)
   }
 }

@@ -8,7 +8,13 @@ const MAX_DEPTH = 6
 
 const LONE_SURROGATE = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/
 
+/** More elements than any command line takes (2 MiB on Linux, 8 bytes and more each). A `length` costs nothing, its elements do. */
+const MAX_LENGTH = 262_144
+
+/** Objects that hold what they hold elsewhere than in properties: read as plain ones they would be empty. */
 const BUILT_IN_TAGS = {
+  Date: 'a Date',
+  RegExp: 'a RegExp',
   Map: 'a Map',
   Set: 'a Set',
   WeakMap: 'a WeakMap',
@@ -16,6 +22,22 @@ const BUILT_IN_TAGS = {
   Promise: 'a Promise',
   ArrayBuffer: 'an ArrayBuffer',
   SharedArrayBuffer: 'an ArrayBuffer',
+  String: 'a boxed primitive',
+  Number: 'a boxed primitive',
+  Boolean: 'a boxed primitive',
+  Symbol: 'a boxed primitive',
+  BigInt: 'a boxed primitive',
+  Error: 'an Error',
+  Generator: 'an iterator',
+  AsyncGenerator: 'an iterator',
+  'Array Iterator': 'an iterator',
+  'Map Iterator': 'an iterator',
+  'Set Iterator': 'an iterator',
+  WeakRef: 'a WeakRef',
+  URL: 'a URL',
+  URLSearchParams: 'a URLSearchParams',
+  Headers: 'a Headers',
+  FormData: 'a FormData',
 }
 
 /** JSON text that says what `value` is. Each property is read once; nothing is changed and nothing throws. */
@@ -55,7 +77,9 @@ function objectDescription(value, depth) {
 }
 
 function listDescription(list, depth) {
-  return Array.from({ length: list.length }, (_, index) =>
+  const { length } = list
+  if (length > MAX_LENGTH) return { t: `an array of more than ${MAX_LENGTH} elements` }
+  return Array.from({ length }, (_, index) =>
     index in list ? memberDescription(list, index, depth) : { t: 'hole' },
   )
 }
@@ -72,10 +96,9 @@ function memberDescription(object, key, depth) {
 
 function builtInKind(value) {
   if (ArrayBuffer.isView(value)) return 'a typed array'
-  if (value instanceof Date) return 'a Date'
-  if (value instanceof RegExp) return 'a RegExp'
-  const tag = value[Symbol.toStringTag]
-  return typeof tag === 'string' && Object.hasOwn(BUILT_IN_TAGS, tag) ? BUILT_IN_TAGS[tag] : undefined
+  // Also of another realm: a vm context, Electron's renderer.
+  const tag = Object.prototype.toString.call(value).slice(8, -1)
+  return Object.hasOwn(BUILT_IN_TAGS, tag) ? BUILT_IN_TAGS[tag] : undefined
 }
 
 /** A key with half a surrogate pair is no name of anything; U+FFFD in its place says so. */

@@ -23,6 +23,15 @@ const KINDS: &[&str] = &[
     "a WeakSet",
     "a typed array",
     "an ArrayBuffer",
+    "a boxed primitive",
+    "an Error",
+    "an iterator",
+    "a WeakRef",
+    "a URL",
+    "a URLSearchParams",
+    "a Headers",
+    "a FormData",
+    "an array of more than 262144 elements",
     "a string that is not well-formed Unicode",
 ];
 

@@ -4,6 +4,8 @@
 //! knows come before all. A refusal names the place and what kind of thing stands there, never a value: values of
 //! `environment` and arguments may be secret even where no rule here sees it.
 
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -151,12 +153,16 @@ struct Rule {
 struct Judge<'o> {
     options: &'o Options,
     known: KnownCapabilities,
+    /// The keys of `allowedInheritedEnvKeys`.
+    allowed: HashSet<Cow<'o, str>>,
     platform: Platform,
 }
 
 impl<'o> Judge<'o> {
     fn new(options: &'o Options, platform: Platform) -> Self {
-        Self { options, known: KnownCapabilities::of(&options.env), platform }
+        let allowed =
+            options.allowed_inherited_env_keys.iter().map(|key| platform.variable_key(key)).collect();
+        Self { options, known: KnownCapabilities::of(&options.env), allowed, platform }
     }
 
     fn definition(&self, found: &Found<'_>, earlier: &[Definition]) -> Result<Definition, McpError> {
@@ -215,15 +221,14 @@ impl<'o> Judge<'o> {
 
     fn environment(&self, found: Found<'_>) -> Result<Vec<(String, String)>, McpError> {
         let mut environment: Vec<(String, String)> = Vec::new();
+        let mut earlier = HashMap::new();
         let Some(found) = found.given() else { return Ok(environment) };
         for (name, entry) in found.entries("an object of strings, the variables by their names")? {
             if !is_variable_name(name) {
                 return Err(entry.refusal(&format!("has a key that cannot be used; allowed is {VARIABLE}")));
             }
             let value = entry.text("a string, also where it stands for a number or a boolean")?;
-            if let Some((twin, _)) =
-                environment.iter().find(|(twin, _)| self.platform.same_variable(twin, name))
-            {
+            if let Some(twin) = earlier.insert(self.platform.variable_key(name), name) {
                 let twin = shown(twin);
                 return Err(entry
                     .refusal(&format!("is the same variable as {twin}, which is in environment already")));
@@ -245,13 +250,16 @@ impl<'o> Judge<'o> {
     ) -> Result<Vec<String>, McpError> {
         let mut names: Vec<String> = Vec::new();
         let Some(found) = found.given() else { return Ok(names) };
-        let same = |left: &str, right: &str| self.platform.same_variable(left, right);
+        let fixed: HashSet<_> =
+            environment.iter().map(|(name, _)| self.platform.variable_key(name)).collect();
+        let mut earlier = HashSet::new();
         for element in found.elements("an array of names of variables")? {
             let name = element.text(VARIABLE)?;
             if !is_variable_name(name) {
                 return Err(element.is("a string that is no name of a variable", VARIABLE));
             }
-            if environment.iter().any(|(fixed, _)| same(fixed, name)) {
+            let key = self.platform.variable_key(name);
+            if fixed.contains(&key) {
                 let name = shown(name);
                 return Err(element
                     .refusal(&format!("inherits {name}, which environment sets too; keep one of the two")));
@@ -259,7 +267,7 @@ impl<'o> Judge<'o> {
             if !self.is_allowed(name) {
                 return Err(self.not_allowed(&element, name));
             }
-            if !names.iter().any(|earlier| same(earlier, name)) {
+            if earlier.insert(key) {
                 names.push(name.to_owned());
             }
         }
@@ -267,7 +275,7 @@ impl<'o> Judge<'o> {
     }
 
     fn is_allowed(&self, name: &str) -> bool {
-        self.options.allowed_inherited_env_keys.iter().any(|key| self.platform.same_variable(key, name))
+        self.allowed.contains(&self.platform.variable_key(name))
     }
 
     fn not_allowed(&self, element: &Found<'_>, name: &str) -> McpError {

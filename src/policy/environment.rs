@@ -1,5 +1,6 @@
 //! What a child gets: built for every start, never inherited whole.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use super::definition::Definition;
@@ -68,28 +69,24 @@ pub fn build(definition: &Definition, env: &[(String, String)], platform: Platfo
         Platform::Posix => &POSIX_BASE,
         Platform::Windows => &WINDOWS_BASE,
     };
+    let values = platform.values_by_key(env);
     let mut child = ChildEnvironment::default();
-    for name in base {
-        if let Some(value) = platform.variable(env, name).filter(|value| !value.starts_with("()")) {
-            child.variables.push(((*name).to_owned(), value.to_owned()));
-        }
-    }
-    for (name, value) in &definition.environment {
-        set(&mut child.variables, name, value, platform);
-    }
     for name in &definition.inherit_environment {
-        match platform.variable(env, name) {
-            Some(value) => {
-                set(&mut child.variables, name, value, platform);
-                child.inherited.push((name.clone(), value.to_owned()));
-            }
+        match values.get(&platform.variable_key(name)) {
+            Some(value) => child.inherited.push((name.clone(), (*value).to_owned())),
             None => child.missing.push(name.clone()),
         }
     }
+    let asked: HashSet<_> = [&definition.environment, &child.inherited]
+        .into_iter()
+        .flatten()
+        .map(|(name, _)| platform.variable_key(name))
+        .collect();
+    for name in base.iter().filter(|name| !asked.contains(**name)) {
+        if let Some(value) = values.get(*name).filter(|value| !value.starts_with("()")) {
+            child.variables.push(((*name).to_owned(), (*value).to_owned()));
+        }
+    }
+    child.variables.extend(definition.environment.iter().chain(&child.inherited).cloned());
     child
-}
-
-fn set(variables: &mut Vec<(String, String)>, name: &str, value: &str, platform: Platform) {
-    variables.retain(|(earlier, _)| !platform.same_variable(earlier, name));
-    variables.push((name.to_owned(), value.to_owned()));
 }

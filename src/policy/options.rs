@@ -1,5 +1,6 @@
 //! What may be asked: the options of a connect.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -174,13 +175,14 @@ pub fn judge(input: &Input, host_env: impl FnOnce() -> Input, group: bool) -> Re
 fn allowed_keys(found: Found<'_>) -> Result<Vec<String>, McpError> {
     const NAME: &str = "the name of a variable: letters, digits and _, no digit first";
     let mut keys: Vec<String> = Vec::new();
+    let mut seen = HashSet::new();
     let Some(found) = found.given() else { return Ok(keys) };
     for element in found.elements("an array of names of variables")? {
         let name = element.text(NAME)?;
         if !is_variable_name(name) {
             return Err(element.is("a string that is no name of a variable", NAME));
         }
-        if !keys.iter().any(|key| key == name) {
+        if seen.insert(name) {
             keys.push(name.to_owned());
         }
     }

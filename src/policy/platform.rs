@@ -1,5 +1,8 @@
 //! What a name, a path and a variable are on each system. The system is an argument, so that both are tested everywhere.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
+
 /// The kind of system a server runs on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Platform {
@@ -11,21 +14,29 @@ impl Platform {
     /// The system this was built for.
     pub const HOST: Self = if cfg!(windows) { Self::Windows } else { Self::Posix };
 
-    /// Whether two variable names mean the same variable. Windows compares them without case.
+    /// What names share that mean the same variable, to look them up by. Windows compares them without case.
     #[must_use]
-    pub fn same_variable(self, left: &str, right: &str) -> bool {
+    pub fn variable_key(self, name: &str) -> Cow<'_, str> {
         match self {
-            Self::Posix => left == right,
-            Self::Windows => left.eq_ignore_ascii_case(right),
+            Self::Windows if name.bytes().any(|byte| byte.is_ascii_lowercase()) => {
+                Cow::Owned(name.to_ascii_uppercase())
+            }
+            _ => Cow::Borrowed(name),
         }
     }
 
-    /// The value of a variable. Where names that differ only in case meet on Windows, the one that Node's
-    /// `child_process` would use counts: the first in lexicographic order.
+    /// The values of an environment by [`Platform::variable_key`]. Where names that differ only in case meet on Windows, the
+    /// one that Node's `child_process` would use counts: the first in lexicographic order.
     #[must_use]
-    pub fn variable<'e>(self, env: &'e [(String, String)], name: &str) -> Option<&'e str> {
-        let same = env.iter().filter(|(key, _)| self.same_variable(key, name));
-        same.min_by_key(|(key, _)| key).map(|(_, value)| value.as_str())
+    pub fn values_by_key(self, env: &[(String, String)]) -> HashMap<Cow<'_, str>, &str> {
+        let mut found: HashMap<Cow<'_, str>, (&str, &str)> = HashMap::new();
+        for (name, value) in env {
+            let first = found.entry(self.variable_key(name)).or_insert((name, value));
+            if name.as_str() < first.0 {
+                *first = (name, value);
+            }
+        }
+        found.into_iter().map(|(key, (_, value))| (key, value)).collect()
     }
 
     /// Whether a path means the same file whatever the current folder and drive are: `/x` on POSIX; `C:\x`, `C:/x`
@@ -110,15 +121,17 @@ mod tests {
 
     #[test]
     fn windows_compares_variables_without_case() {
-        assert!(Platform::Windows.same_variable("Path", "PATH"));
-        assert!(!Platform::Posix.same_variable("Path", "PATH"));
+        let key = Platform::variable_key;
+        assert_eq!(key(Platform::Windows, "Path"), key(Platform::Windows, "PATH"));
+        assert_ne!(key(Platform::Posix, "Path"), key(Platform::Posix, "PATH"));
     }
 
     #[test]
     fn of_variables_that_differ_in_case_windows_takes_the_one_node_takes() {
         let env = [("Path", "old"), ("PATH", "new")].map(|(name, value)| (name.to_owned(), value.to_owned()));
-        assert_eq!(Platform::Windows.variable(&env, "path"), Some("new"));
-        assert_eq!(Platform::Posix.variable(&env, "Path"), Some("old"));
-        assert_eq!(Platform::Posix.variable(&env, "path"), None);
+        let value = |platform: Platform, name| platform.values_by_key(&env).get(name).copied();
+        assert_eq!(value(Platform::Windows, "PATH"), Some("new"));
+        assert_eq!(value(Platform::Posix, "Path"), Some("old"));
+        assert_eq!(value(Platform::Posix, "path"), None);
     }
 }

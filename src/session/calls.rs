@@ -169,6 +169,12 @@ impl Calls {
         }
     }
 
+    /// Why no call can be begun any more, once that is so.
+    #[must_use]
+    pub fn gone(&self) -> Option<McpError> {
+        self.lock().gone.clone()
+    }
+
     /// Waits for deadlines and hands over what expired, until the end. One keeper a session, on the I/O thread.
     pub async fn keep_deadlines(&self, expired: impl Fn(Expired)) {
         loop {

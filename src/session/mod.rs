@@ -289,7 +289,8 @@ impl Shared {
 
     async fn list_again(&self, terms: Terms) -> Outcome {
         let _one_at_a_time = self.listing.lock().await;
-        let time = terms.timeout.unwrap_or(self.timeout);
+        let timeout = terms.timeout.unwrap_or(self.timeout);
+        let time = terms.total.map_or(timeout, |total| timeout.min(total));
         let each = Terms { timeout: None, total: None, ..terms };
         let listed = tokio::time::timeout(time, self.list(each)).await;
         let listed = listed.unwrap_or_else(|_| Err(timed_out("list", time, "list its tools")));
@@ -299,6 +300,8 @@ impl Shared {
     async fn list(&self, terms: Terms) -> Result<Tools, McpError> {
         if self.negotiated.get().is_some_and(Negotiated::offers_tools) {
             listing::list(self, terms).await
+        } else if let Some(gone) = self.calls.gone() {
+            Err(gone)
         } else {
             Ok(Tools { json: "[]".to_owned(), names: HashSet::new() })
         }

@@ -53,10 +53,20 @@ fn end_of_host(guardian: &Guardian) {
     guardian.lock().running = None;
 }
 
-/// How it was ended, waited for off the thread of the guardian's own watcher.
+/// How it was ended; by us, when nobody else does.
 async fn signal_that_ended(mut child: Child) -> Option<i32> {
-    let status = spawn_blocking(move || child.wait().unwrap());
-    timeout(PATIENCE, status).await.unwrap().unwrap().signal()
+    let start = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status.signal();
+        }
+        if start.elapsed() > PATIENCE {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            return None;
+        }
+        sleep(Duration::from_millis(5)).await;
+    }
 }
 
 #[tokio::test]

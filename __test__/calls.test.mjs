@@ -1,0 +1,331 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { connected, failure, logged, received } from './support/fixture.mjs'
+
+const echoed = ({ content }) => JSON.parse(content[0].text)
+
+test('the three shapes of callTool send the same', async t => {
+  const { connection, log } = await connected(t)
+  const { signal } = new AbortController()
+  const results = [
+    await connection.callTool('echo', { a: 1 }),
+    await connection.callTool('echo', { a: 1 }, signal),
+    await connection.callTool('echo', { a: 1 }, { signal, timeout: 20_000 }),
+    await connection.callTool({ name: 'echo', arguments: { a: 1 } }),
+    await connection.callTool({ name: 'echo', arguments: { a: 1 } }, undefined, { signal }),
+    await connection.callTool({ name: 'echo', arguments: { a: 1 } }, { parse: () => 'ignored' }),
+  ]
+  for (const result of results) assert.deepEqual(result, results[0])
+  const calls = received(log, 'tools/call')
+  assert.equal(calls.length, 6)
+  for (const { params } of calls) assert.deepEqual(params, { name: 'echo', arguments: { a: 1 } })
+  assert.equal(new Set(calls.map(({ id }) => id)).size, 6)
+})
+
+test('missing arguments are {} on the wire, in each shape', async t => {
+  const { connection, log } = await connected(t)
+  await connection.callTool('echo')
+  await connection.callTool('echo', undefined)
+  await connection.callTool({ name: 'echo' })
+  const all = received(log, 'tools/call').map(({ params }) => params)
+  assert.deepEqual(all, Array(3).fill({ name: 'echo', arguments: {} }))
+})
+
+test('arguments are what JSON.stringify makes of them', async t => {
+  const { connection, log } = await connected(t)
+  const given = [
+    { a: undefined, b: null },
+    {
+      date: new Date(0),
+      nan: Number.NaN,
+      minus: -0,
+      list: [undefined, () => {}],
+      text: 'ü\u2028\ud800"\\\n',
+    },
+    { toJSON: () => ({ made: 'by toJSON' }) },
+    Object.assign(Object.create({ inherited: 1 }), { own: 2 }),
+    JSON.parse('{"__proto__":{"polluted":true},"constructor":1,"b":1,"a":2,"10":3}'),
+    { large: 'x'.repeat(300_000) },
+  ]
+  for (const args of given) await connection.callTool('echo', args)
+  const lines = logged(log).filter(line => line.includes('tools/call'))
+  for (const [index, args] of given.entries()) {
+    assert.ok(lines[index].includes(`"arguments":${JSON.stringify(args)}`), `arguments ${index}`)
+  }
+})
+
+test('arguments that are no JSON object are refused and nothing is sent', async t => {
+  const { connection, log } = await connected(t)
+  const cycle = {}
+  cycle.self = cycle
+  const throwing = {
+    get a() {
+      throw new Error('from the getter')
+    },
+  }
+  const wrong = [
+    null,
+    [],
+    [1],
+    'text',
+    '{}',
+    7,
+    true,
+    1n,
+    Symbol('s'),
+    () => {},
+    { big: 1n },
+    cycle,
+    throwing,
+  ]
+  for (const args of [...wrong, { toJSON: () => undefined }, { toJSON: () => 'text' }, new Date(0)]) {
+    const error = await failure(connection.callTool('echo', args))
+    assert.equal(error.code, 'ERR_MCP_INVALID_ARGUMENT')
+    assert.equal(error.details.path, 'arguments')
+  }
+  assert.equal((await failure(connection.callTool('echo', throwing))).cause.message, 'from the getter')
+  assert.deepEqual(received(log, 'tools/call'), [])
+})
+
+test('a wrong name, wrong options and unknown options are refused with their place, and nothing is sent', async t => {
+  const { connection, log } = await connected(t)
+  for (const name of [undefined, null, 7, {}, { name: 7 }, ['echo']]) {
+    const error = await failure(connection.callTool(name, {}))
+    assert.equal(error.code, 'ERR_MCP_INVALID_ARGUMENT')
+    assert.equal(error.details.path, 'name')
+  }
+  const wrong = [
+    [null, 'options'],
+    [1_000, 'options'],
+    [[], 'options'],
+    [{ timeout: 0 }, 'options.timeout'],
+    [{ timeout: '5000' }, 'options.timeout'],
+    [{ timeout: Number.NaN }, 'options.timeout'],
+    [{ timeout: Number.POSITIVE_INFINITY }, 'options.timeout'],
+    [{ maxTotalTimeout: -1 }, 'options.maxTotalTimeout'],
+    [{ resetTimeoutOnProgress: 'yes' }, 'options.resetTimeoutOnProgress'],
+    [{ onProgress: {} }, 'options.onProgress'],
+    [{ onprogress: 1 }, 'options.onProgress'],
+    [{ meta: [] }, 'options.meta'],
+    [{ meta: { big: 1n } }, 'options.meta'],
+    [{ signal: {} }, 'options.signal'],
+    [{ signal: new AbortController() }, 'options.signal'],
+  ]
+  for (const [options, path] of wrong) {
+    const error = await failure(connection.callTool('echo', {}, options))
+    assert.equal(error.code, 'ERR_MCP_INVALID_ARGUMENT')
+    assert.equal(error.details.path, path)
+  }
+  const unknown = await failure(connection.callTool('echo', {}, { timout: 5_000 }))
+  assert.equal(unknown.code, 'ERR_MCP_INVALID_ARGUMENT')
+  assert.equal(unknown.details.path, 'options.timout')
+  assert.equal(unknown.details.nearest, 'timeout')
+  assert.match(unknown.message, /did you mean timeout/)
+  assert.deepEqual(received(log, 'tools/call'), [])
+})
+
+test('options that are undefined are absent', async t => {
+  const { connection } = await connected(t)
+  const options = {
+    signal: undefined,
+    timeout: undefined,
+    meta: undefined,
+    onProgress: undefined,
+    other: undefined,
+  }
+  assert.deepEqual(echoed(await connection.callTool('echo', { a: 1 }, options)), { a: 1 })
+})
+
+test('a tool outside the list sends nothing; the error names the nearest', async t => {
+  const { connection, log } = await connected(t)
+  const error = await failure(connection.callTool('ecko', {}))
+  assert.equal(error.code, 'ERR_MCP_TOOL_NOT_FOUND')
+  assert.deepEqual(error.details, { tool: 'ecko', nearest: 'echo' })
+  assert.match(error.message, /echo/)
+  const far = await failure(connection.callTool('something else entirely'))
+  assert.equal(far.details.nearest, null)
+  for (const name of ['', '__proto__', 'toString', 'ECHO ']) {
+    assert.equal((await failure(connection.callTool(name))).code, 'ERR_MCP_TOOL_NOT_FOUND', name)
+  }
+  assert.deepEqual(received(log, 'tools/call'), [])
+})
+
+test('a tool that fails resolves with isError', async t => {
+  const { connection } = await connected(t)
+  const result = await connection.callTool('fail', { text: 'disk full' })
+  assert.deepEqual(result, { content: [{ type: 'text', text: 'disk full' }], isError: true })
+})
+
+test('an error of the protocol rejects with its code, its message and its data', async t => {
+  const { connection } = await connected(t)
+  const answer = { code: -32050, message: 'quota used up', data: { left: 0, list: [1, { a: null }] } }
+  const error = await failure(connection.callTool('rpc_error', { error: JSON.stringify(answer) }))
+  assert.equal(error.code, 'ERR_MCP_RPC')
+  assert.equal(error.serverId, 'fixture')
+  assert.equal(error.details.rpcCode, -32050)
+  assert.deepEqual(error.details.data, answer.data)
+  assert.match(error.message, /quota used up/)
+})
+
+test('odd errors are errors too', async t => {
+  const { connection } = await connected(t)
+  const odd = {
+    '{"code":-1}': -1,
+    '{"code":"E_QUOTA","message":"m"}': 'E_QUOTA',
+    '{"code":99999999999,"message":7}': 99_999_999_999,
+    '"just text"': null,
+    '{}': null,
+  }
+  for (const [error, rpcCode] of Object.entries(odd)) {
+    const { code, details } = await failure(connection.callTool('rpc_error', { error }))
+    assert.deepEqual([code, details.rpcCode], ['ERR_MCP_RPC', rpcCode], error)
+  }
+})
+
+test('a result is what JSON.parse makes of the text on the wire', async t => {
+  const { connection } = await connected(t)
+  const deep = `${'[{"a":'.repeat(500)}1${'}]'.repeat(500)}`
+  const texts = [
+    '{"content":[],"isError":false,"numbers":[9007199254740993,-0,0.1e-7,1e400,123456789012345678901234567890,1.0]}',
+    '{"content":[],"isError":false,"__proto__":{"polluted":true},"a":{"__proto__":1,"constructor":2}}',
+    '{"z":1,"b":2,"isError":false,"a":3,"10":4,"9":5,"content":[]}',
+    '{"content":[],"isError":false,"twice":1,"twice":2}',
+    `{"content":[],"isError":false,"deep":${deep}}`,
+    '{"content":[{"type":"text","text":"\\ud83d half, \\udc00 other, \\ud83d\\ude00 whole"}],"isError":false}',
+    '{"content":[{"type":"text","text":"\\u0000\\u2028 \\"quoted\\" \\\\ ü 漢 😀"}],"isError":false}',
+    '{"content":[{"type":"hologram","depth":3},7,null],"isError":true,"_meta":{"k":[]},"structuredContent":null}',
+    ' { "content" : [ ] ,\t"isError" : false } ',
+  ]
+  for (const text of texts) {
+    const result = await connection.callTool('result', { text })
+    const expected = JSON.parse(text)
+    // deepEqual recurses; JSON of both also compares the order of keys.
+    assert.equal(JSON.stringify(result), JSON.stringify(expected))
+    assert.deepEqual(result, expected)
+    assert.equal(Object.getPrototypeOf(result), Object.prototype)
+  }
+  const [, proto] = texts
+  assert.ok(Object.hasOwn(await connection.callTool('result', { text: proto }), '__proto__'))
+  assert.equal({}.polluted, undefined)
+})
+
+test('content and isError have defaults; other kinds of results are refused', async t => {
+  const { connection } = await connected(t)
+  assert.deepEqual(await connection.callTool('result', { text: '{}' }), { content: [], isError: false })
+  const withNull = await connection.callTool('result', {
+    text: '{"isError":null,"structuredContent":{"a":1}}',
+  })
+  assert.deepEqual(withNull, { content: [], isError: false, structuredContent: { a: 1 } })
+  for (const text of [
+    'null',
+    '7',
+    '"text"',
+    '[]',
+    '{"content":{}}',
+    '{"content":null}',
+    '{"isError":"no"}',
+  ]) {
+    const error = await failure(connection.callTool('result', { text }))
+    assert.equal(error.code, 'ERR_MCP_INVALID_MESSAGE', text)
+    assert.equal(error.serverId, 'fixture')
+  }
+  assert.deepEqual(echoed(await connection.callTool('echo', { still: 'alive' })), { still: 'alive' })
+})
+
+test('a result that asks for input is refused as such', async t => {
+  const { connection } = await connected(t)
+  const text = '{"resultType":"input_required","inputRequests":{}}'
+  const error = await failure(connection.callTool('result', { text }))
+  assert.equal(error.code, 'ERR_MCP_INPUT_REQUIRED')
+})
+
+test('200 calls at once, answered in reverse, each get their own answer', async t => {
+  const { connection } = await connected(t)
+  const indexes = Array.from({ length: 200 }, (_, index) => index)
+  const results = await Promise.all(indexes.map(index => connection.callTool('hold', { count: 200, index })))
+  assert.deepEqual(
+    results.map(({ content }) => Number(content[0].text)),
+    indexes,
+  )
+  assert.equal(connection.diagnostics().pendingCalls, 0)
+})
+
+test('answers in one batch, with ids as text or as fractions, reach their calls', async t => {
+  const { connection } = await connected(t)
+  for (const id of ['$ID', '"$ID"', '$ID.0', ' $ID ']) {
+    const answer = `{"jsonrpc":"2.0","id":${id},"result":{"content":["found"]}}`
+    const lines = [`[7,${answer},{"jsonrpc":"2.0","method":"notifications/x"}]`]
+    assert.deepEqual((await connection.callTool('raw', { lines })).content, ['found'], id)
+  }
+})
+
+test('answers that nobody waits for are ignored and counted', async t => {
+  const { connection } = await connected(t)
+  const lines = [
+    '{"jsonrpc":"2.0","id":99999,"result":{}}',
+    '{"jsonrpc":"2.0","id":"foreign","result":{}}',
+    '{"jsonrpc":"2.0","id":null,"result":{}}',
+    '{"jsonrpc":"2.0","method":"notifications/unheard-of"}',
+    '{"jsonrpc":"2.0","id":$ID,"result":{"content":[],"isError":false}}',
+    '{"jsonrpc":"2.0","id":$ID,"result":{"content":["a second answer"]}}',
+  ]
+  assert.deepEqual(await connection.callTool('raw', { lines }), { content: [], isError: false })
+  await connection.callTool('echo')
+  const { unexpectedAnswers, unknownMessages } = connection.diagnostics()
+  assert.deepEqual([unexpectedAnswers, unknownMessages], [4, 1])
+})
+
+test('an error without an id rejects the only pending call', async t => {
+  const { connection } = await connected(t)
+  const lines = ['{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"parse error"}}']
+  const error = await failure(connection.callTool('raw', { lines }))
+  assert.equal(error.details.rpcCode, -32700)
+})
+
+test('meta goes out as _meta, beside a progress token that the caller cannot replace', async t => {
+  const { connection, log } = await connected(t)
+  await connection.callTool('echo', {}, { meta: { traceparent: '00-ab', n: 1, nothing: undefined } })
+  await connection.callTool('echo', {}, { meta: { progressToken: 'mine', k: 1 }, onProgress() {} })
+  await connection.callTool({ name: 'echo', arguments: {}, _meta: { inner: 1, k: 1 } }, undefined, {
+    meta: { k: 2 },
+  })
+  const calls = received(log, 'tools/call')
+  assert.deepEqual(calls[0].params._meta, { traceparent: '00-ab', n: 1 })
+  assert.deepEqual(calls[1].params._meta, { progressToken: calls[1].id, k: 1 })
+  assert.deepEqual(calls[2].params._meta, { inner: 1, k: 2 })
+})
+
+test('the _meta of the official call shape goes together with a signal, and does not hide wrong options', async t => {
+  const { connection, log } = await connected(t)
+  const params = { name: 'echo', arguments: {}, _meta: { inner: 1 } }
+  const aborted = AbortSignal.abort('enough')
+  assert.equal(await failure(connection.callTool(params, undefined, aborted)), 'enough')
+  for (const options of [null, 5, []]) {
+    const error = await failure(connection.callTool(params, undefined, options))
+    assert.equal(error.details.path, 'options')
+  }
+  assert.deepEqual(received(log, 'tools/call'), [])
+  await connection.callTool(params, undefined, new AbortController().signal)
+  assert.deepEqual(received(log, 'tools/call')[0].params._meta, { inner: 1 })
+})
+
+test('request sends any method and gives the raw result', async t => {
+  const { connection, log } = await connected(t)
+  assert.deepEqual(await connection.request('ping'), {})
+  for (const text of ['null', '7', '[1e400]', '"text"', '{"content":7}']) {
+    assert.deepEqual(await connection.request('odd/result', { text }), JSON.parse(text))
+  }
+  await connection.request('ping', {}, { meta: { traceparent: 't' } })
+  const [first, last] = received(log, 'ping')
+  assert.deepEqual(Object.keys(first), ['jsonrpc', 'id', 'method'])
+  assert.deepEqual(last.params, { _meta: { traceparent: 't' } })
+  const unknown = await failure(connection.request('resources/list'))
+  assert.equal(unknown.details.rpcCode, -32601)
+  for (const method of ['', undefined, 7]) {
+    assert.equal((await failure(connection.request(method))).code, 'ERR_MCP_INVALID_ARGUMENT')
+  }
+  for (const params of [null, [], 'text', { big: 1n }]) {
+    assert.equal((await failure(connection.request('ping', params))).details.path, 'params')
+  }
+  assert.equal(received(log, 'ping').length, 2)
+})

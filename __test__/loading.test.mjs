@@ -1,0 +1,292 @@
+// What loading the package does, and does not; and what several JavaScript environments of one process share.
+
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { Worker } from 'node:worker_threads'
+import * as workflow from '../index.mjs'
+import { failure, fixture, soon } from './support/fixture.mjs'
+import { host } from './support/hosts.mjs'
+import { gone, lives, seen } from './support/processes.mjs'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const require = createRequire(import.meta.url)
+
+// ───────────────────────────── the first call ─────────────────────────────
+
+/** In a host: whether a native binary of ours is mapped, and which threads there are. */
+const LOOK = `
+  import { createRequire } from 'node:module'
+  import { readdirSync, readFileSync } from 'node:fs'
+  const isOurs = path => /workflow-mcp[^/]*[.]node/.test(path)
+  function look() {
+    if (process.platform !== 'linux') return { loaded: process.report.getReport().sharedObjects.some(isOurs) }
+    const tasks = readdirSync('/proc/self/task')
+    return {
+      loaded: isOurs(readFileSync('/proc/self/maps', 'utf8')),
+      tasks,
+      ours: tasks.map(task => readFileSync('/proc/self/task/' + task + '/comm', 'utf8')).filter(name => /^workflow/.test(name)).length,
+    }
+  }
+`
+
+test('loading the package loads no native binary and starts no thread; the first call that needs it does', async () => {
+  const { definition } = fixture()
+  const { ended } = host(
+    `${LOOK}
+    // The modules of the package were evaluated already: these lines come after all imports.
+    say(look())
+    const names = Object.keys(workflow)
+    for (const name of names) workflow[name]
+    new workflow.McpError('x')
+    say(look())
+    const before = look()
+    const required = createRequire(given.root)('workflow-mcp')
+    say({ ...look(), same: names.every(name => required[name] === workflow[name]) })
+    const unchanged = before.tasks?.join() === look().tasks?.join()
+    say({ unchanged })
+    await workflow.normalizeMcpServers([])
+    say(look())
+    const connection = await workflow.connectMcpServer(given.definition)
+    say(look())
+    await connection.close()`,
+    { given: { root: join(root, 'x.js'), definition } },
+  )
+  const { said, code, stderr } = await ended
+  assert.equal(code, 0, stderr)
+  const [imported, touched, required, { unchanged }, normalised, connected] = said
+  for (const { loaded, ours } of [imported, touched, required]) {
+    assert.equal(loaded, false)
+    if (process.platform === 'linux') assert.equal(ours, 0)
+  }
+  assert.equal(unchanged, true)
+  assert.equal(required.same, true)
+  assert.equal(normalised.loaded, true)
+  assert.equal(connected.loaded, true)
+  if (process.platform === 'linux') {
+    assert.equal(normalised.ours, 0, 'judging definitions needs no thread')
+    assert.ok(connected.ours >= 1)
+  }
+})
+
+// ───────────────────────────── names ─────────────────────────────
+
+test('CommonJS and ESM give the same names and the same values, and index.d.ts says so', async () => {
+  const required = require('workflow-mcp')
+  const imported = await import('workflow-mcp')
+  const names = Object.keys(required).sort()
+  assert.deepEqual(Object.keys(imported).sort(), names)
+  for (const name of names) assert.equal(imported[name], required[name], name)
+  assert.equal(imported.McpError, workflow.McpError)
+  const types = readFileSync(join(root, 'index.d.ts'), 'utf8')
+  const declared = [...types.matchAll(/^export (?:declare )?(?:function|const|class) (\w+)/gm)]
+  assert.deepEqual([...new Set(declared.map(([, name]) => name))].sort(), names)
+  const error = await failure(imported.normalizeMcpServers(1))
+  assert.ok(error instanceof required.McpError)
+})
+
+test('only the package itself and its package.json can be reached', async () => {
+  assert.equal(require('workflow-mcp/package.json').name, 'workflow-mcp')
+  const inner = ['index.js', 'index.mjs', 'binding.js', 'lib/connect.js', 'lib/errors.js', 'lib/host']
+  for (const path of inner) {
+    const specifier = `workflow-mcp/${path}`
+    assert.throws(() => require(specifier), { code: 'ERR_PACKAGE_PATH_NOT_EXPORTED' })
+    await assert.rejects(import(specifier), { code: 'ERR_PACKAGE_PATH_NOT_EXPORTED' })
+  }
+})
+
+// ───────────────────────────── without a binary ─────────────────────────────
+
+/** What `npm publish` would publish, in a folder of its own: there is no binary in it. */
+function published(t) {
+  const folder = mkdtempSync(join(tmpdir(), 'workflow-mcp-published-'))
+  t.after(() => rmSync(folder, { recursive: true }))
+  const packed = execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
+    cwd: root,
+    encoding: 'utf8',
+  })
+  for (const { path: file } of JSON.parse(packed)[0].files) {
+    mkdirSync(dirname(join(folder, file)), { recursive: true })
+    cpSync(join(root, file), join(folder, file))
+  }
+  return folder
+}
+
+test('without a binary the package loads, and every call that needs one rejects and says what was tried', async t => {
+  const copy = createRequire(import.meta.url)(published(t))
+  assert.deepEqual(Object.keys(copy).sort(), Object.keys(workflow).sort())
+  const calls = [
+    () => copy.normalizeMcpServers([]),
+    () => copy.normalizeMcpServers('not even this'),
+    () => copy.connectMcpServer({}),
+    () => copy.connectMcpServers([]),
+  ]
+  for (const call of calls) {
+    const error = await failure(call())
+    assert.ok(error instanceof copy.McpError)
+    assert.ok(workflow.McpError.is(error), 'an error of another copy of the package is recognised')
+    assert.equal(error.code, 'ERR_MCP_NATIVE_LOAD')
+    const { platform, arch, libc, tried } = error.details
+    assert.deepEqual([platform, arch], [process.platform, process.arch])
+    if (process.platform === 'linux') assert.ok(['gnu', 'musl'].includes(libc))
+    else assert.equal(libc, undefined)
+    assert.ok(tried.length >= 2 && tried.every(attempt => typeof attempt === 'string'), String(tried))
+    assert.ok(
+      tried.some(attempt => attempt.includes(`workflow-mcp.${platform}-${arch}`)),
+      String(tried),
+    )
+    assert.ok(error.message.includes(`${platform}-${arch}`) && error.message.includes('npm run build'))
+    assert.ok(error.cause instanceof Error)
+    assert.deepEqual(JSON.parse(JSON.stringify(error)).details, error.toJSON().details)
+  }
+})
+
+test('a binary that cannot be loaded is named; one that has come since is loaded', async t => {
+  const folder = published(t)
+  const [binary] = Object.keys(require.cache).filter(path => /workflow-mcp[^/\\]*\.node$/.test(path))
+  assert.ok(binary, 'the binary of this checkout has been loaded')
+  const place = join(folder, binary.slice(root.length))
+  writeFileSync(place, 'no library at all')
+  const copy = createRequire(import.meta.url)(folder)
+  const error = await failure(copy.normalizeMcpServers([]))
+  assert.equal(error.code, 'ERR_MCP_NATIVE_LOAD')
+  assert.ok(
+    error.details.tried.some(attempt => attempt.includes(place)),
+    String(error.details.tried),
+  )
+  rmSync(place)
+  symlinkSync(binary, place)
+  assert.deepEqual(await copy.normalizeMcpServers([]), [])
+})
+
+// ───────────────────────────── several environments ─────────────────────────────
+
+const WORKER = `
+  const { parentPort, workerData } = require('node:worker_threads')
+  const workflow = require('workflow-mcp')
+  const answers = {
+    async call({ index, tool, args }) {
+      return (await connections[index].callTool(tool, args)).structuredContent
+    },
+    pend({ index }) {
+      for (let count = 0; count < 20; count++) connections[index].callTool('silent').catch(() => {})
+    },
+    end() {
+      parentPort.unref()
+    },
+  }
+  let connections
+  Promise.all(workerData.map(definition => workflow.connectMcpServer(definition))).then(
+    connected => {
+      connections = connected
+      parentPort.on('message', async question => parentPort.postMessage((await answers[question.what](question)) ?? null))
+      parentPort.postMessage(connections.map(({ pid }) => pid))
+    },
+    error => parentPort.postMessage(String(error)),
+  )
+`
+
+/** A Worker that has connected to some fixture servers. */
+async function worker(t, servers) {
+  const definitions = Array.from({ length: servers }, () => fixture().definition)
+  const thread = new Worker(WORKER, { eval: true, workerData: definitions })
+  t.after(() => thread.terminate())
+  const message = () =>
+    new Promise((resolve, reject) => {
+      thread.once('message', resolve)
+      thread.once('error', reject)
+    })
+  const pids = await message()
+  assert.ok(Array.isArray(pids), String(pids))
+  return {
+    thread,
+    servers: pids.map(seen),
+    ask(question) {
+      const answer = message()
+      thread.postMessage(question)
+      return answer
+    },
+  }
+}
+
+test('the main thread and two Workers each have servers of their own, and a Worker takes only its own along', async t => {
+  const connection = await workflow.connectMcpServer(fixture().definition)
+  t.after(() => connection.close())
+  const mine = seen(connection.pid)
+  const first = await worker(t, 2)
+  const second = await worker(t, 1)
+  const all = [mine, ...first.servers, ...second.servers]
+  assert.equal(new Set(all.map(({ pid }) => pid)).size, 4)
+
+  const echo = index => ({ what: 'call', index, tool: 'echo', args: { index } })
+  const answers = await Promise.all([
+    first.ask(echo(0)),
+    second.ask(echo(0)),
+    connection.callTool('echo', { main: true }),
+  ])
+  assert.deepEqual(
+    [answers[0], answers[1], answers[2].structuredContent],
+    [{ index: 0 }, { index: 0 }, { main: true }],
+  )
+
+  // In the middle of 40 calls.
+  await first.ask({ what: 'pend', index: 0 })
+  await first.ask({ what: 'pend', index: 1 })
+  await first.thread.terminate()
+  for (const server of first.servers) await gone(server)
+  assert.ok(lives(mine) && lives(second.servers[0]))
+  assert.deepEqual(await second.ask(echo(0)), { index: 0 })
+  assert.deepEqual((await connection.callTool('echo', { still: 1 })).structuredContent, { still: 1 })
+
+  // Loaded again after an environment of it has been torn down.
+  const third = await worker(t, 1)
+  assert.deepEqual(await third.ask(echo(0)), { index: 0 })
+
+  // Idle connections do not keep a Worker alive; its natural end ends its servers.
+  const ended = new Promise(resolve => second.thread.once('exit', resolve))
+  await second.ask({ what: 'end' })
+  assert.equal(await ended, 0)
+  await gone(second.servers[0])
+  assert.ok(lives(mine) && lives(third.servers[0]))
+  assert.deepEqual(await third.ask(echo(0)), { index: 0 })
+  await third.thread.terminate()
+  await gone(third.servers[0])
+  assert.deepEqual((await connection.callTool('echo', { still: 2 })).structuredContent, { still: 2 })
+})
+
+test('a Worker that is terminated while it connects leaves no server behind', async t => {
+  const { definition, log } = fixture(['--silent'])
+  const thread = new Worker(WORKER, { eval: true, workerData: [definition] })
+  t.after(() => thread.terminate())
+  const pid = await soon(() => /^#pid (\d+)$/m.exec(readIfThere(log))?.[1], 'the start of the server')
+  const server = seen(Number(pid))
+  assert.ok(server)
+  await thread.terminate()
+  await gone(server)
+})
+
+function readIfThere(file) {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch {
+    return ''
+  }
+}
+
+test('Workers that come and go leave nothing behind', { skip: process.platform !== 'linux' }, async t => {
+  const threads = () => require('node:fs').readdirSync('/proc/self/task').length
+  await (await worker(t, 1)).thread.terminate()
+  const before = threads()
+  for (let round = 0; round < 5; round++) {
+    const { thread, servers } = await worker(t, 1)
+    await thread.terminate()
+    await gone(servers[0])
+  }
+  // Threads of the pool end when they have been idle for a while.
+  await soon(() => threads() <= before, 'the end of the threads')
+})

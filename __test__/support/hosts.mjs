@@ -1,0 +1,59 @@
+// Programs that use the package, each in a process of its own: to see how one begins and how it ends.
+
+import { spawn } from 'node:child_process'
+import { createInterface } from 'node:readline'
+
+const PACKAGE = new URL('../../index.mjs', import.meta.url).href
+
+const PRELUDE = `
+  import * as workflow from ${JSON.stringify(PACKAGE)}
+  import { writeSync } from 'node:fs'
+  const say = value => writeSync(1, JSON.stringify(value) + '\\n')
+  const given = JSON.parse(process.env.GIVEN_TO_HOST)
+  delete process.env.GIVEN_TO_HOST
+`
+
+/**
+ * Runs `code`, the text of an ES module, with `workflow` (the package), `given` (the JSON value) and `say` at hand.
+ *
+ * `said` is what it has said so far, `next()` waits for what it says next, `ended` gives code, signal, stderr and all it said.
+ */
+export function host(code, { given = {}, flags = [], env = process.env } = {}) {
+  const child = spawn(process.execPath, [...flags, '--input-type=module', '-e', PRELUDE + code], {
+    env: { ...env, GIVEN_TO_HOST: JSON.stringify(given) },
+    stdio: ['pipe', 'pipe', 'pipe'],
+  })
+  const said = []
+  let read = 0
+  let heard = () => {}
+  createInterface({ input: child.stdout }).on('line', line => {
+    said.push(JSON.parse(line))
+    heard()
+  })
+  let stderr = ''
+  child.stderr.setEncoding('utf8').on('data', text => {
+    stderr += text
+  })
+  const ended = new Promise(resolve => {
+    child.on('close', (code, signal) => resolve({ code, signal, stderr, said }))
+  })
+  ended.then(() => heard())
+  return {
+    child,
+    said,
+    ended,
+    async next() {
+      while (said.length <= read) {
+        if (child.exitCode !== null || child.signalCode !== null) {
+          const { code, signal } = await ended
+          if (said.length > read) break
+          throw new Error(`the host ended with ${signal ?? code} and said no more: ${stderr}`)
+        }
+        await new Promise(resolve => {
+          heard = resolve
+        })
+      }
+      return said[read++]
+    },
+  }
+}

@@ -1,0 +1,41 @@
+// Processes as the system knows them: told from a later one of the same number by their start time.
+
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { soon } from './fixture.mjs'
+
+/** The process of this number; undefined when there is none, or only a zombie. */
+export function seen(pid) {
+  const start = process.platform === 'linux' ? startFromProc(pid) : startFromPs(pid)
+  return start && { pid, start }
+}
+
+/** Whether this very process still lives. */
+export function lives({ pid, start }) {
+  return seen(pid)?.start === start
+}
+
+/** Waits until the process is gone. */
+export async function gone(process) {
+  await soon(() => !lives(process), `the end of process ${process.pid}`)
+}
+
+function startFromProc(pid) {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    return fields[0] === 'Z' ? undefined : fields[19]
+  } catch (error) {
+    if (error.code === 'ENOENT' || error.code === 'ESRCH') return undefined
+    throw error
+  }
+}
+
+function startFromPs(pid) {
+  try {
+    const line = execFileSync('ps', ['-o', 'stat=,lstart=', '-p', String(pid)], { encoding: 'utf8' }).trim()
+    return line.startsWith('Z') ? undefined : line.slice(line.indexOf(' ')).trim()
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,190 @@
+//! One session over a real server process, through the core alone: no N-API is compiled in.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use workflow_mcp::error::{ErrorCode, McpError};
+use workflow_mcp::policy::definition::judge_one;
+use workflow_mcp::policy::input::Input;
+use workflow_mcp::policy::options::judge;
+use workflow_mcp::policy::platform::Platform;
+use workflow_mcp::session::calls::{Outcome, Settle, Terms};
+use workflow_mcp::session::{Asked, Event, Owner, Plan, Reason, Session, Welcome, connect};
+
+/// Long enough for a loaded machine; a test that needs it has failed.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+#[derive(Default)]
+struct Heard(Mutex<Vec<String>>);
+
+impl Owner for Heard {
+    fn heard(&self, event: Event) {
+        self.0.lock().unwrap().push(format!("{event:?}"));
+    }
+}
+
+fn node() -> PathBuf {
+    let path = std::env::var_os("PATH").unwrap();
+    std::env::split_paths(&path).map(|folder| folder.join("node")).find(|node| node.is_file()).unwrap()
+}
+
+fn object(members: &[(&str, Input)]) -> Input {
+    Input::Object(members.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect())
+}
+
+/// The fixture server with these switches.
+fn plan(switches: &[&str], options: &[(&str, Input)]) -> Plan {
+    let options = judge(&object(options), || object(&[]), false).unwrap();
+    let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/server.mjs");
+    let mut command = vec![node().display().to_string(), server.display().to_string()];
+    command.extend(switches.iter().map(|switch| (*switch).to_owned()));
+    let command = Input::List(command.into_iter().map(Input::String).collect());
+    let definition = object(&[("id", Input::String("fixture".into())), ("command", command)]);
+    let definition = judge_one(&definition, &options, Platform::HOST).unwrap();
+    Plan { definition, options: Arc::new(options), directory: None }
+}
+
+async fn connected(switches: &[&str]) -> (Session, String, Arc<Heard>) {
+    let heard = Arc::new(Heard::default());
+    let started = connect(plan(switches, &[]), heard.clone(), std::future::pending()).await;
+    let (session, Welcome(welcome)) = started.unwrap();
+    (session, welcome, heard)
+}
+
+fn terms(timeout: Duration) -> Terms {
+    Terms { phase: "call", timeout: Some(timeout), total: None, reset_on_progress: false, on_progress: None }
+}
+
+/// Calls a tool; the id, and the outcome to wait for.
+fn call(
+    session: &Session,
+    name: &str,
+    arguments: &str,
+    timeout: Duration,
+) -> (Option<u64>, oneshot::Receiver<Outcome>) {
+    let (sender, outcome) = oneshot::channel();
+    let settle = Settle::new(|outcome| drop(sender.send(outcome)));
+    (session.call_tool(name, arguments, Asked { terms: terms(timeout), meta: None }, settle), outcome)
+}
+
+async fn outcome(call: (Option<u64>, oneshot::Receiver<Outcome>)) -> Outcome {
+    tokio::time::timeout(PATIENCE, call.1).await.unwrap().unwrap()
+}
+
+async fn failure(switches: &[&str], options: &[(&str, Input)]) -> McpError {
+    let heard = Arc::new(Heard::default());
+    match connect(plan(switches, options), heard, std::future::pending()).await {
+        Ok(_) => panic!("it connected"),
+        Err(error) => error,
+    }
+}
+
+#[tokio::test]
+async fn a_session_lists_calls_and_closes() {
+    let (session, welcome, heard) = connected(&[]).await;
+    assert!(welcome.contains(r#""protocolVersion":"2025-11-25""#), "{welcome}");
+    assert!(welcome.contains(r#""name":"echo""#), "{welcome}");
+    let text =
+        outcome(call(&session, "result", r#"{"text":"{\"b\":1e400,\"a\":-0}"}"#, PATIENCE)).await.unwrap();
+    assert_eq!(text, r#"{"b":1e400,"a":-0}"#);
+    session.close(Reason::Closed);
+    let info = tokio::time::timeout(PATIENCE, session.closed()).await.unwrap();
+    assert_eq!((info.reason, info.end.ended, info.end.exit_code), (Reason::Closed, "end-of-input", Some(0)));
+    assert_eq!(heard.0.lock().unwrap().len(), 1, "closed once, and nothing else");
+    let error = outcome(call(&session, "echo", "{}", PATIENCE)).await.unwrap_err();
+    assert_eq!((error.code, error.server_id.as_deref()), (ErrorCode::Closed, Some("fixture")));
+}
+
+#[tokio::test]
+async fn a_call_given_up_is_told_once_and_its_late_answer_ignored() {
+    let folder = std::env::temp_dir().join(format!("workflow-mcp-session-{}", std::process::id()));
+    let log = folder.display().to_string();
+    let (session, _, _) = connected(&["--log", &log]).await;
+    let (id, mut settled) = call(&session, "sleep", r#"{"ms":100}"#, PATIENCE);
+    assert!(session.cancel(id.unwrap()));
+    assert!(!session.cancel(id.unwrap()), "it cannot be given up twice");
+    // A call that is answered after the late answer shows that the session lives on.
+    outcome(call(&session, "sleep", r#"{"ms":300}"#, PATIENCE)).await.unwrap();
+    assert!(settled.try_recv().is_err(), "nobody settles a call that was given up");
+    assert_eq!(session.diagnostics()["unexpectedAnswers"], 1);
+    session.close(Reason::Closed);
+    session.closed().await;
+    let lines = std::fs::read_to_string(&folder).unwrap();
+    std::fs::remove_file(&folder).unwrap();
+    let told: Vec<_> = lines.lines().filter(|line| line.contains("notifications/cancelled")).collect();
+    let expected = format!(
+        r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{}}}}}"#,
+        id.unwrap()
+    );
+    assert_eq!(told, [expected]);
+}
+
+#[tokio::test]
+async fn a_server_that_dies_rejects_every_pending_call_with_how_it_died() {
+    let (session, _, _) = connected(&[]).await;
+    let pending: Vec<_> = (0..3).map(|_| call(&session, "silent", "{}", PATIENCE)).collect();
+    let leaving = call(&session, "leave", r#"{"how":"9","stderr":"out of luck"}"#, PATIENCE);
+    for call in pending.into_iter().chain([leaving]) {
+        let error = outcome(call).await.unwrap_err();
+        assert_eq!((error.code, error.detail("exitCode")), (ErrorCode::Exited, Some(&9.into())));
+        assert_eq!(error.detail("stderr"), Some(&"out of luck".into()));
+    }
+    assert_eq!(session.closed().await.reason, Reason::Exited);
+}
+
+#[tokio::test]
+async fn a_server_that_reads_no_more_holds_up_neither_calls_nor_the_close() {
+    let (session, _, _) = connected(&["--ignore-end"]).await;
+    outcome(call(&session, "deafen", "{}", PATIENCE)).await.unwrap();
+    let large = format!(r#"{{"text":"{}"}}"#, "x".repeat(1 << 20));
+    let calls: Vec<_> = (0..4).map(|_| call(&session, "echo", &large, Duration::from_millis(300))).collect();
+    for call in calls {
+        assert_eq!(outcome(call).await.unwrap_err().code, ErrorCode::Timeout);
+    }
+    session.close(Reason::Closed);
+    let info = tokio::time::timeout(PATIENCE, session.closed()).await.unwrap();
+    assert_eq!(info.end.ended, "terminate");
+}
+
+#[tokio::test]
+async fn a_start_that_is_stopped_leaves_nothing() {
+    let heard = Arc::new(Heard::default());
+    let stopped = tokio::time::sleep(Duration::from_millis(100));
+    let outcome = connect(plan(&["--silent"], &[]), heard.clone(), stopped).await;
+    assert_eq!(outcome.err().unwrap().code, ErrorCode::Closed);
+    assert!(heard.0.lock().unwrap().is_empty(), "a session that never was has no end");
+}
+
+#[tokio::test]
+async fn a_failed_start_says_why() {
+    let error = failure(&["--exit-at", "initialize:7", "--stderr", "missing module foo"], &[]).await;
+    assert_eq!((error.code, error.detail("exitCode")), (ErrorCode::Handshake, Some(&7.into())));
+    assert!(error.message.contains("missing module foo"), "{}", error.message);
+
+    let timeout = [("connectTimeout", Input::Number(300.0))];
+    let error = failure(&["--silent", "--noise", "Listening on 8080"], &timeout).await;
+    assert_eq!((error.code, error.detail("phase")), (ErrorCode::Timeout, Some(&"connect".into())));
+    assert!(error.message.contains("Listening on 8080"), "{}", error.message);
+
+    let error = failure(&["--protocol", "1999-01-01"], &[]).await;
+    assert_eq!(
+        (error.code, error.detail("answered")),
+        (ErrorCode::ProtocolVersion, Some(&"1999-01-01".into()))
+    );
+
+    let error = failure(&["--tools", "300"], &[]).await;
+    assert_eq!((error.code, error.detail("count")), (ErrorCode::TooManyTools, Some(&300.into())));
+}
+
+#[tokio::test]
+async fn a_server_that_speaks_2026_07_28_alone_is_found_out_on_the_same_process() {
+    let (session, welcome, _) = connected(&["--modern"]).await;
+    assert!(welcome.contains(r#""protocolVersion":"2026-07-28""#), "{welcome}");
+    outcome(call(&session, "echo", "{}", PATIENCE)).await.unwrap();
+    session.close(Reason::Closed);
+    session.closed().await;
+}
