@@ -36,24 +36,15 @@ test('close is idempotent: thrice in one tick, and again later', async t => {
 test('calls that are pending when close is called reject at once, and later ones too', async t => {
   const { connection, log } = await connected(t, ['--ignore-end', '--ignore-term'], HURRIED)
   const order = []
-  const pending = [
-    connection.callTool('silent'),
-    connection.request('odd/silent/none'),
-    connection.listTools(),
-  ]
-  const calls = pending.slice(0, 1).map(async call => {
-    const error = await failure(call)
-    order.push('call')
-    return error
-  })
-  await Promise.allSettled(pending.slice(1))
-  await soon(() => received(log, 'tools/call').length === 1)
-  const closing = connection.close().then(() => order.push('closed'))
-  const [error] = await Promise.all(calls)
-  assert.equal(error.code, 'ERR_MCP_CLOSED')
-  assert.equal(error.serverId, 'fixture')
-  await closing
-  assert.deepEqual(order, ['call', 'closed'])
+  const pending = [connection.callTool('silent'), connection.request('tools/call', { name: 'silent' })]
+  const errors = Promise.all(pending.map(failure)).finally(() => order.push('calls'))
+  await soon(() => received(log, 'tools/call').length === 2)
+  await connection.close().then(() => order.push('closed'))
+  for (const error of await errors) {
+    assert.equal(error.code, 'ERR_MCP_CLOSED')
+    assert.equal(error.serverId, 'fixture')
+  }
+  assert.deepEqual(order, ['calls', 'closed'])
   const later = [
     connection.callTool('echo'),
     connection.callTool('no such tool'),

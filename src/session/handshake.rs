@@ -79,7 +79,7 @@ async fn initialize(
     };
     let answered = version.and_then(string).ok_or_else(|| unreadable("initialize"))?;
     let Some(version) = accepted.iter().find(|known| known.as_str() == answered) else {
-        return Err(version_error(offered, answered.as_ref().into()));
+        return Err(version_error(offered, shared.redactor.text(&answered).into()));
     };
     let modern_meta = if version.has_initialize() {
         let text = wire::notification("notifications/initialized", None);
@@ -112,7 +112,7 @@ async fn discover(shared: &Shared) -> Result<Negotiated, McpError> {
     if let Some(supported) = supported.filter(|supported| !is_null(supported)) {
         let versions = elements(supported.get()).unwrap_or_default();
         if !versions.iter().any(|known| string(known).as_deref() == Some(version.as_str())) {
-            return Err(version_error(&version, json(supported)));
+            return Err(version_error(&version, shared.redactor.json(supported.get())));
         }
     }
     let in_meta = meta.and_then(|meta| fields(meta.get(), [SERVER_INFO])).and_then(|[info]| info);
@@ -150,6 +150,7 @@ fn says_modern(error: &McpError) -> bool {
         || cause.message.contains(ProtocolVersion::LATEST.as_str())
 }
 
+/// `answered` without secrets.
 fn version_error(offered: &ProtocolVersion, answered: Value) -> McpError {
     let shown = answered.as_str().map_or_else(|| answered.to_string(), str::to_owned);
     let message = format!(
@@ -163,10 +164,6 @@ fn version_error(offered: &ProtocolVersion, answered: Value) -> McpError {
 
 fn unreadable(method: &str) -> McpError {
     McpError::new(ErrorCode::Handshake, format!("The server's answer to {method} could not be read."))
-}
-
-fn json(raw: &RawValue) -> Value {
-    serde_json::from_str(raw.get()).unwrap_or_default()
 }
 
 fn object_text(raw: Option<&RawValue>) -> Option<String> {

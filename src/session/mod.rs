@@ -217,11 +217,12 @@ impl Shared {
             return Ok(());
         }
         let nearest = nearest(name, names.iter().map(String::as_str));
-        let hint = nearest.map(|nearest| format!("; did you mean {}?", wire::quoted(nearest)));
-        let shown = wire::quoted(&name[..name.floor_char_boundary(100)]);
+        let nearest = nearest.map(|nearest| self.redactor.text(nearest).into_owned());
+        let hint = nearest.as_deref().map(|nearest| format!("; did you mean {}?", wire::quoted(nearest)));
+        let shown = wire::quoted(&self.redactor.excerpt(name, 100));
         let message = format!("The server {} has no tool {shown}{}", self.id, hint.as_deref().unwrap_or("."));
-        let error = McpError::new(ErrorCode::ToolNotFound, message).with("tool", name);
-        Err(error.with("nearest", nearest.map(str::to_owned)).of_server(&self.id))
+        let error = McpError::new(ErrorCode::ToolNotFound, message).with("tool", self.redactor.text(name));
+        Err(error.with("nearest", nearest).of_server(&self.id))
     }
 
     fn begin(

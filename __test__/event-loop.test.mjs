@@ -1,0 +1,240 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { PATIENCE } from './support/fixture.mjs'
+import { host } from './support/hosts.mjs'
+import { gone, seen } from './support/processes.mjs'
+
+const IMPORTS = `
+  import { failure, fixture, received, soon } from ${JSON.stringify(new URL('support/fixture.mjs', import.meta.url))}
+  const { connectMcpServer, connectMcpServers } = workflow
+`
+
+/** Runs a host until it has ended by itself; one that does not is killed, and `signal` says so. */
+async function run(code, options) {
+  const { child, ended } = host(IMPORTS + code, options)
+  const timer = setTimeout(() => child.kill('SIGKILL'), 3 * PATIENCE)
+  return ended.finally(() => clearTimeout(timer))
+}
+
+/** What a host has said that ended by itself with code 0. */
+async function saidBy(source, options) {
+  const { code, signal, said, stderr } = await run(source, options)
+  assert.equal(stderr, '')
+  assert.deepEqual([code, signal], [0, null])
+  return said
+}
+
+async function goneSoon(pid) {
+  const server = seen(pid)
+  if (server) await gone(server)
+}
+
+test('an idle connection does not keep its host alive, and its server ends with it', async () => {
+  const [pid] = await saidBy(`
+    const connection = await connectMcpServer(fixture().definition)
+    await connection.callTool('echo')
+    say(connection.pid)
+  `)
+  await goneSoon(pid)
+})
+
+test('whatever is pending keeps the host alive until it has settled', async () => {
+  const settled = await saidBy(`
+    const { definition } = fixture(['--list-slow', '300'])
+    connectMcpServer(definition).then(connection => {
+      say('connected')
+      connection.callTool('sleep', { ms: 300 }).then(() => {
+        say('called')
+        connection.listTools().then(() => {
+          say('listed')
+          connection.close().then(({ ended }) => say(ended))
+        })
+      })
+    })
+  `)
+  assert.deepEqual(settled, ['connected', 'called', 'listed', 'end-of-input'])
+})
+
+test('a call that timed out or was aborted no longer keeps the host alive', async () => {
+  const settled = await saidBy(`
+    const connection = await connectMcpServer(fixture().definition)
+    const controller = new AbortController()
+    connection.callTool('silent', {}, controller.signal).catch(say)
+    connection.callTool('silent', {}, { timeout: 200 }).catch(error => {
+      say(error.code)
+      controller.abort('aborted')
+    })
+  `)
+  assert.deepEqual(settled, ['ERR_MCP_TIMEOUT', 'aborted'])
+})
+
+test('a close of a server that leaves only when killed is waited for', async () => {
+  const [info] = await saidBy(`
+    const { definition } = fixture(['--ignore-end', '--ignore-term'])
+    const connection = await connectMcpServer(definition, { shutdown: { endOfInput: 100, terminate: 100 } })
+    connection.close().then(say)
+  `)
+  assert.equal(info.ended, 'kill')
+})
+
+test('ref keeps the host alive until unref, however often it was called', async () => {
+  const settled = await saidBy(`
+    const connection = await connectMcpServer(fixture().definition)
+    connection.ref().ref().unref().ref()
+    // A timer that keeps nothing alive fires only if something else does.
+    setTimeout(() => {
+      say('still here')
+      connection.unref()
+      setTimeout(() => say('too long'), 60_000).unref()
+    }, 300).unref()
+  `)
+  assert.deepEqual(settled, ['still here'])
+})
+
+test('a referenced connection keeps its host alive until it ends', async () => {
+  const settled = await saidBy(`
+    const connection = await connectMcpServer(fixture().definition)
+    connection.ref()
+    connection.closed.then(({ signal }) => say(signal))
+    process.kill(connection.pid, 'SIGKILL')
+  `)
+  assert.deepEqual(settled, ['SIGKILL'])
+})
+
+test('the server of a connection that nobody holds any more is ended', async () => {
+  const settled = await saidBy(
+    `
+    const { definition } = fixture()
+    let info
+    const onClose = given => {
+      info = given
+    }
+    await connectMcpServer(definition, { onClose }).then(connection => connection.callTool('echo'))
+    await soon(() => {
+      gc()
+      return info
+    })
+    say([info.reason, info.ended])
+  `,
+    { flags: ['--expose-gc'] },
+  )
+  assert.deepEqual(settled, [['aborted', 'end-of-input']])
+})
+
+test('a pending call keeps a connection from being collected', async () => {
+  const settled = await saidBy(
+    `
+    const call = (await connectMcpServer(fixture().definition)).callTool('sleep', { ms: 500 })
+    const collecting = setInterval(gc, 20)
+    say((await call).content[0].text)
+    clearInterval(collecting)
+  `,
+    { flags: ['--expose-gc'] },
+  )
+  assert.deepEqual(settled, ['slept 500'])
+})
+
+test('a host that exits in mid-call leaves no server, not even one that ignores the end of its input and SIGTERM', async () => {
+  const { code, said } = await run(`
+    const { definition } = fixture(['--ignore-end', '--ignore-term'])
+    const connection = await connectMcpServer(definition)
+    connection.callTool('silent')
+    say(connection.pid)
+    process.exit(3)
+  `)
+  assert.equal(code, 3)
+  await goneSoon(said[0])
+})
+
+test('what a callback throws is the host’s uncaught exception, and everything else settles', async () => {
+  const settled = await saidBy(`
+    const uncaught = []
+    process.on('uncaughtException', error => uncaught.push(error))
+    process.on('unhandledRejection', error => uncaught.push(error))
+    const throwing = name => () => {
+      throw name
+    }
+    const names = ['onStderr', 'onLog', 'onToolsChanged', 'onWarning', 'onClose']
+    const options = Object.fromEntries(names.map(name => [name, throwing(name)]))
+    const { definition } = fixture(['--stderr', 'a line', '--noise', 'a banner'])
+    const connection = await connectMcpServer(definition, options)
+    const calls = [
+      connection.callTool('sleep', { ms: 100, progress: 1 }, { onProgress: throwing('onProgress') }),
+      connection.callTool('say', { log: [{ level: 'info', data: 1 }] }),
+      connection.callTool('change', { add: ['extra'] }),
+      connection.callTool('echo'),
+    ]
+    say((await Promise.all(calls)).map(({ isError }) => isError))
+    await soon(() => connection.tools.some(({ name }) => name === 'extra'))
+    await soon(() => uncaught.includes('onToolsChanged'))
+    say((await connection.close()).reason)
+    await soon(() => uncaught.includes('onClose'))
+    say([...new Set(uncaught)].sort())
+  `)
+  assert.deepEqual(settled, [
+    [false, false, false, false],
+    'closed',
+    ['onClose', 'onLog', 'onProgress', 'onStderr', 'onToolsChanged', 'onWarning'],
+  ])
+})
+
+test('a callback that throws in a host without a handler ends it as any uncaught exception does', async () => {
+  const { code, stderr } = await run(`
+    const onStderr = () => {
+      throw new Error('from the callback')
+    }
+    const connection = await connectMcpServer(fixture(['--stderr', 'a line']).definition, { onStderr })
+    await connection.callTool('sleep', { ms: 60_000 })
+  `)
+  assert.equal(code, 1)
+  assert.match(stderr, /Error: from the callback/)
+})
+
+test('nothing that fails leaves an unhandled rejection or an uncaught exception behind', async () => {
+  const [counts, codes] = await saidBy(`
+    const counts = { unhandledRejection: 0, uncaughtException: 0, warning: 0 }
+    for (const name of Object.keys(counts)) process.on(name, () => counts[name]++)
+    const errors = []
+    const failed = async promise => errors.push(await failure(promise).then(error => error?.code ?? error))
+    await failed(connectMcpServer({ id: 'gone', command: ['/nonexistent'] }))
+    await failed(connectMcpServer(fixture(['--exit-at', 'start:1']).definition))
+    await failed(connectMcpServer(fixture(['--silent']).definition, { connectTimeout: 200 }))
+    const connecting = new AbortController()
+    setTimeout(() => connecting.abort('while connecting'), 100)
+    await failed(connectMcpServer(fixture(['--silent']).definition, { signal: connecting.signal }))
+    const group = ['--silent', '--modern', '--exit-at=start:1'].map((flag, index) => fixture([flag], { id: 's' + index }).definition)
+    await failed(connectMcpServers(group))
+    await (await connectMcpServers(group, { partial: true, connectTimeout: 2_000 })).close()
+    const connection = await connectMcpServer(fixture().definition)
+    const calling = new AbortController()
+    const calls = [
+      failed(connection.callTool('silent', {}, { timeout: 50 })),
+      failed(connection.callTool('silent', {}, calling.signal)),
+      failed(connection.callTool('rpc_error', { error: '{"code":1}' })),
+      failed(connection.callTool('no such tool')),
+      failed(connection.callTool('echo', null)),
+    ]
+    calling.abort('while calling')
+    await Promise.all(calls)
+    const last = failed(connection.callTool('silent'))
+    await connection.close()
+    await last
+    await new Promise(resolve => setTimeout(resolve, 50))
+    say(counts)
+    say(errors.sort())
+  `)
+  assert.deepEqual(counts, { unhandledRejection: 0, uncaughtException: 0, warning: 0 })
+  assert.deepEqual(codes, [
+    'ERR_MCP_CLOSED',
+    'ERR_MCP_HANDSHAKE',
+    'ERR_MCP_HANDSHAKE',
+    'ERR_MCP_INVALID_ARGUMENT',
+    'ERR_MCP_RPC',
+    'ERR_MCP_SPAWN',
+    'ERR_MCP_TIMEOUT',
+    'ERR_MCP_TIMEOUT',
+    'ERR_MCP_TOOL_NOT_FOUND',
+    'while calling',
+    'while connecting',
+  ])
+})
