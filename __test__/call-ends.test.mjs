@@ -191,6 +191,22 @@ test('a listing has a timeout of its own phase', async t => {
   assert.equal(connection.tools, tools)
 })
 
+test('a listing that waits for another one has its own timeout and its own signal', async t => {
+  const { connection, log } = await connected(t, ['--list-slow', '1500'])
+  const order = []
+  const settled = (name, listing) => listing.catch(error => error).finally(() => order.push(name))
+  const controller = new AbortController()
+  const first = settled('first', connection.listTools())
+  await soon(() => received(log, 'tools/list').length === 2)
+  const short = settled('short', connection.listTools(undefined, { timeout: 50 }))
+  const aborted = settled('aborted', connection.listTools(undefined, { signal: controller.signal }))
+  assert.deepEqual((await short).details, { phase: 'list', ms: 50 })
+  controller.abort('enough')
+  assert.equal(await aborted, 'enough')
+  assert.ok((await first).tools.length > 0)
+  assert.deepEqual(order, ['short', 'aborted', 'first'])
+})
+
 for (const spelling of ['onProgress', 'onprogress']) {
   test(`${spelling} hears progress in order, the last one always, and none after the result`, async t => {
     const { connection, log } = await connected(t)

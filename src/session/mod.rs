@@ -291,13 +291,17 @@ impl Shared {
     }
 
     async fn list_again(&self, terms: Terms, meta: Option<&str>) -> Outcome {
-        let _one_at_a_time = self.listing.lock().await;
         let timeout = terms.timeout.unwrap_or(self.timeout);
         let time = terms.total.map_or(timeout, |total| timeout.min(total));
         let each = Terms { timeout: None, total: None, ..terms };
-        let listed = tokio::time::timeout(time, self.list(each, meta)).await;
+        let listing = async {
+            // Waiting for a listing before this one counts: the caller does not know of it.
+            let _one_at_a_time = self.listing.lock().await;
+            self.list(each, meta).await.map(|tools| self.set_tools(tools))
+        };
+        let listed = tokio::time::timeout(time, listing).await;
         let listed = listed.unwrap_or_else(|_| Err(timed_out("list", time, "list its tools")));
-        listed.map(|tools| self.set_tools(tools)).map_err(|error| error.of_server(&self.id))
+        listed.map_err(|error| error.of_server(&self.id))
     }
 
     async fn list(&self, terms: Terms, meta: Option<&str>) -> Result<Tools, McpError> {
