@@ -26,10 +26,11 @@ export function fixture(switches = [], more = {}) {
   return { log, definition: { id: 'fixture', command, timeout: 30_000, ...more } }
 }
 
-/** A connection to the fixture server, closed with the test. */
+/** A connection to the fixture server, closed with the test. However slow the machine is, a polite server has time to leave. */
 export async function connected(t, switches = [], options = {}, more = {}) {
   const { log, definition } = fixture(switches, more)
-  const connection = await workflow.connectMcpServer(definition, options)
+  const shutdown = { endOfInput: PATIENCE, terminate: PATIENCE, ...options.shutdown }
+  const connection = await workflow.connectMcpServer(definition, { ...options, shutdown })
   t.after(() => connection.close())
   return { connection, log }
 }
