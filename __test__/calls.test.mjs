@@ -237,6 +237,10 @@ test('a result that asks for input is refused as such', async t => {
   const text = '{"resultType":"input_required","inputRequests":{}}'
   const error = await failure(connection.callTool('result', { text }))
   assert.equal(error.code, 'ERR_MCP_INPUT_REQUIRED')
+  const unknown = await failure(connection.callTool('result', { text: '{"resultType":"riddle"}' }))
+  assert.equal(unknown.code, 'ERR_MCP_INVALID_MESSAGE')
+  const complete = '{"content":[],"isError":false,"resultType":"complete"}'
+  assert.deepEqual(await connection.callTool('result', { text: complete }), JSON.parse(complete))
 })
 
 test('200 calls at once, answered in reverse, each get their own answer', async t => {

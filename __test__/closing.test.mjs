@@ -232,6 +232,21 @@ test('Symbol.asyncDispose closes, where the runtime has it', { skip: !Symbol.asy
   await gone(server)
 })
 
+test('a callback may close the connection, or call it', async t => {
+  const { connection } = await connected(t, [], {
+    onStderr: () => connection.callTool('echo').then(({ isError }) => heard.push(isError)),
+    onClose: () => connection.close().then(({ reason }) => heard.push(reason)),
+  })
+  const heard = []
+  await connection.callTool('say', { stderr: ['a line'] })
+  await soon(() => heard.length === 1)
+  const onProgress = () => connection.close()
+  const error = await failure(connection.callTool('sleep', { ms: 20_000, progress: 100 }, { onProgress }))
+  assert.equal(error.code, 'ERR_MCP_CLOSED')
+  await soon(() => heard.length === 2)
+  assert.deepEqual(heard, [false, 'closed'])
+})
+
 test('close in the middle of many calls settles every one of them', async t => {
   const { connection } = await connected(t)
   const controller = new AbortController()

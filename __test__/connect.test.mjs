@@ -9,6 +9,7 @@ import {
   fixture,
   logged,
   loggedPid,
+  PATIENCE,
   received,
   soon,
   workflow,
@@ -212,6 +213,21 @@ test('a connect that is aborted beforehand starts nothing', async () => {
   const { definition: next } = fixture()
   await (await connectMcpServer(next)).close()
   assert.deepEqual(logged(log), [])
+})
+
+test('an abort that finds the server connected, and JavaScript not yet told, rejects and ends the server too', async () => {
+  const { definition, log } = fixture()
+  const controller = new AbortController()
+  const connecting = failure(connectMcpServer(definition, { signal: controller.signal }))
+  // This thread hears nothing while it waits here, and the answer to the listing is soon there.
+  const deadline = Date.now() + PATIENCE
+  while (received(log, 'tools/list').length === 0 && Date.now() < deadline);
+  const answered = Date.now() + 500
+  while (Date.now() < answered);
+  const server = seen(loggedPid(log))
+  controller.abort('enough')
+  assert.equal(await connecting, 'enough')
+  await gone(server)
 })
 
 test('an abort that comes when the server is connected changes nothing', async t => {

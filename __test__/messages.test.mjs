@@ -1,6 +1,16 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { connected, ended, failure, PATIENCE, soon } from './support/fixture.mjs'
+import {
+  connected,
+  ended,
+  failure,
+  fixture,
+  loggedPid,
+  PATIENCE,
+  soon,
+  workflow,
+} from './support/fixture.mjs'
+import { gone, seen } from './support/processes.mjs'
 
 const LIMIT = 100_000
 const length = ({ content }) => content[0].text.length
@@ -55,6 +65,21 @@ test('a line without end closes the connection', async t => {
   assert.equal(error.code, 'ERR_MCP_MESSAGE_TOO_LARGE')
   assert.equal((await ended(connection)).reason, 'protocol-error')
 })
+
+for (const switches of [
+  ['--instructions', 'x'.repeat(LIMIT)],
+  ['--tools', '200'],
+]) {
+  test(`an answer over the limit fails the start, and the process is gone: ${switches[0]}`, async () => {
+    const { definition, log } = fixture(switches)
+    const error = await failure(workflow.connectMcpServer(definition, { maxMessageBytes: 10_000 }))
+    assert.equal(error.code, 'ERR_MCP_MESSAGE_TOO_LARGE')
+    assert.equal(error.serverId, 'fixture')
+    assert.deepEqual(error.details, { limit: 10_000 })
+    const server = seen(loggedPid(log))
+    if (server) await gone(server)
+  })
+}
 
 test('a large result is whole', async t => {
   const { connection } = await connected(t)
