@@ -80,7 +80,6 @@ const ENDS = [
         connection.stderr()
         connection.diagnostics()
         connection.close()
-        workflow.connectMcpServer(given.definition).catch(() => {})
       })`,
     ended: { code: 0, signal: null },
   },
@@ -147,7 +146,11 @@ test('eight servers of one host, polite and stubborn, all end with it', async ()
 
 test('a server that is still starting ends with its host', async () => {
   const { definition, log } = fixture(['--silent', ...STUBBORN])
-  const program = host(`await workflow.connectMcpServer(given.definition)`, { given: { definition } })
+  // The guardian runs since the first server; only then it is told of the second at once.
+  const program = host(`${CONNECTED} await workflow.connectMcpServer(given.starting)`, {
+    given: { definition: fixture().definition, starting: definition },
+  })
+  await serverOf(program)
   const server = seen(await soon(() => loggedPid(log), 'the start of the server'))
   started.add(server)
   program.child.kill('SIGKILL')
