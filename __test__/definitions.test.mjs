@@ -353,7 +353,7 @@ test('a name is inherited only where the host allows it', async () => {
   }
 })
 
-test('a secret where the name of a variable belongs is not shown', async () => {
+test('a secret where a name belongs is not shown', async () => {
   for (const [inherit, env] of [
     [GITHUB_TOKEN, {}],
     ['c4n4ryZq8wLm3xTv', { NOTES_TOKEN: 'c4n4ryZq8wLm3xTv' }],
@@ -362,8 +362,14 @@ test('a secret where the name of a variable belongs is not shown', async () => {
     assert.equal(error.code, 'ERR_MCP_ENV_NOT_ALLOWED')
     for (const text of texts(error)) assert.equal(text.includes(inherit), false, text)
   }
-  for (const environment of [{ [GITHUB_TOKEN]: 1 }, { [`A=${GITHUB_TOKEN}`]: 'x' }]) {
-    const error = await refused({ environment })
+  for (const more of [
+    { environment: { [GITHUB_TOKEN]: 1 } },
+    { environment: { [`A=${GITHUB_TOKEN}`]: 'x' } },
+    { [GITHUB_TOKEN]: 1 },
+    { id: GITHUB_TOKEN },
+    { tools: { [GITHUB_TOKEN]: 1 } },
+  ]) {
+    const error = await refused(more)
     for (const text of texts(error)) assert.equal(text.includes(GITHUB_TOKEN), false, text)
   }
 })
@@ -762,6 +768,22 @@ test('a length that promises more than there is costs nothing', async () => {
     },
   })
   assertRefusal(await refused({ command: throwing }), { path: 'servers[0].command', says: ['throws'] })
+})
+
+test('what a definition says is taken when the function is called; later changes do not count', async () => {
+  const definition = { ...base, command: ['/no/such/program', 'a'] }
+  const options = { env: { ...ENV } }
+  const started = connectMcpServer(definition, options)
+  const listed = normalizeMcpServers([definition], options)
+  definition.command.length = 0
+  definition.id = 7
+  options.env = null
+  const error = await failure(started)
+  assert.deepEqual(
+    [error.code, error.serverId, error.details.path],
+    ['ERR_MCP_SPAWN', 'notes', '/no/such/program'],
+  )
+  assert.deepEqual((await listed)[0].command, ['/no/such/program', 'a'])
 })
 
 test('the connect functions refuse the same, before anything has started', async t => {
