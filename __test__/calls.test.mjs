@@ -333,3 +333,15 @@ test('request sends any method and gives the raw result', async t => {
   }
   assert.equal(received(log, 'ping').length, 2)
 })
+
+test('a slip in the official call shape is refused and not sent without its arguments', async t => {
+  const { connection, log } = await connected(t)
+  const error = await failure(connection.callTool({ name: 'echo', argumentz: { text: 'hi' } }))
+  assert.equal(error.code, 'ERR_MCP_INVALID_ARGUMENT')
+  assert.deepEqual(error.details, {
+    path: 'params.argumentz',
+    reason: 'is unknown; did you mean arguments?',
+    nearest: 'arguments',
+  })
+  assert.equal(received(log, 'tools/call').length, 0)
+})

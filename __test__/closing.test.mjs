@@ -208,12 +208,18 @@ test('a server that closes its output and stays has ended the session', async t 
   assert.equal(lives(server), false)
 })
 
-test('a call to a server that has closed its input settles', async t => {
+test('a server that has closed its input has ended the session, as the next call finds out', async t => {
   const { connection } = await connected(t, [], NO_END)
+  const server = seen(connection.pid)
   await connection.callTool('close', { which: 'input' })
-  const error = await failure(connection.callTool('echo', {}, { timeout: 500 }))
-  assert.ok(['ERR_MCP_TIMEOUT', 'ERR_MCP_EXITED'].includes(error.code), error)
-  assert.equal((await connection.close()).reason, 'closed')
+  const errors = await Promise.all([
+    failure(connection.callTool('silent')),
+    failure(connection.callTool('echo')),
+  ])
+  for (const error of errors) assert.equal(error.code, 'ERR_MCP_EXITED')
+  assert.match(errors[0].message, /stdin/)
+  assert.equal((await ended(connection)).reason, 'protocol-error')
+  assert.equal(lives(server), false)
 })
 
 test('an answer that was written before the exit still arrives', async t => {

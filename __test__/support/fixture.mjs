@@ -16,7 +16,9 @@ export const SERVER = fileURLToPath(new URL('../../tests/fixtures/server.mjs', i
 export const PATIENCE = 10_000
 
 const folder = mkdtempSync(join(tmpdir(), 'workflow-mcp-test-'))
-process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
+// A server that outlives its host for a moment may write into its log meanwhile: then the folder is not empty at the first try.
+const removal = { recursive: true, force: true, maxRetries: 10, retryDelay: 20 }
+process.on('exit', () => rmSync(folder, removal))
 let started = 0
 
 /** A definition of the fixture server, and the log it writes. `more` are further properties of the definition. */

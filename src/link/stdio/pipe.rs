@@ -22,6 +22,18 @@ pub struct Pipe {
     state: Mutex<State>,
     /// Something was queued, or the pipe was ended.
     changed: Notify,
+    /// The server reads no more.
+    broken: Notify,
+}
+
+/// How far a write came.
+#[derive(Debug, PartialEq, Eq)]
+enum Written {
+    All,
+    /// The kernel's buffer is full.
+    Part,
+    /// Nobody reads any more.
+    Broken,
 }
 
 struct State {
@@ -39,7 +51,7 @@ impl Pipe {
     pub fn new(fd: OwnedFd) -> std::io::Result<Self> {
         let sender = Some(Arc::new(Sender::from_owned_fd(fd)?));
         let state = State { sender, queue: VecDeque::new(), written: 0, unasked: 0, bytes: 0 };
-        Ok(Self { state: Mutex::new(state), changed: Notify::new() })
+        Ok(Self { state: Mutex::new(state), changed: Notify::new(), broken: Notify::new() })
     }
 
     /// Writes a frame, or queues what does not fit.
@@ -57,7 +69,7 @@ impl Pipe {
         }
         let was_idle = state.queue.is_empty();
         state.queue.push_back(frame);
-        if was_idle && !state.write() {
+        if was_idle && self.write(&mut state) != Written::All {
             self.changed.notify_one();
         }
         if state.sender.is_none() { Sent::Gone } else { Sent::Taken }
@@ -92,10 +104,23 @@ impl Pipe {
                     if ready.is_err() {
                         self.end();
                     }
-                    self.lock().write();
+                    self.write(&mut self.lock());
                 }
             }
         }
+    }
+
+    /// Resolves when the server has closed its input and a write found out.
+    pub async fn broken(&self) {
+        self.broken.notified().await;
+    }
+
+    fn write(&self, state: &mut State) -> Written {
+        let written = state.write();
+        if written == Written::Broken {
+            self.broken.notify_one();
+        }
+        written
     }
 
     fn has_queued(&self) -> bool {
@@ -108,8 +133,8 @@ impl Pipe {
 }
 
 impl State {
-    /// Writes as much as goes at once; true when the queue is empty or the pipe is gone.
-    fn write(&mut self) -> bool {
+    /// Writes as much as goes at once.
+    fn write(&mut self) -> Written {
         while let (Some(sender), Some(frame)) = (&self.sender, self.queue.front()) {
             match sender.try_write(&frame.text.as_bytes()[self.written..]) {
                 Ok(count) => {
@@ -123,14 +148,16 @@ impl State {
                 }
                 Err(error) => match error.kind() {
                     ErrorKind::Interrupted => {}
-                    ErrorKind::WouldBlock => return false,
-                    // EPIPE: nobody reads. That the server is gone is the watcher's to say, with its exit code. Node and Rust ignore
-                    // SIGPIPE, so this is an error and not a signal.
-                    _ => self.clear(),
+                    ErrorKind::WouldBlock => return Written::Part,
+                    // EPIPE. Node and Rust ignore SIGPIPE, so this is an error and not a signal.
+                    _ => {
+                        self.clear();
+                        return Written::Broken;
+                    }
                 },
             }
         }
-        true
+        Written::All
     }
 
     fn clear(&mut self) {
