@@ -1,5 +1,6 @@
 //! The session as its link sees it: what arrives, and what follows from it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -84,7 +85,7 @@ impl Shared {
                     _ => None,
                 };
                 if let Some(listener) = listener {
-                    listener(params);
+                    listener(self.without_secrets(params));
                 }
             }
             "notifications/message" if self.listens.log => {
@@ -95,6 +96,14 @@ impl Shared {
             _ => {
                 self.unknown.fetch_add(1, Ordering::Relaxed);
             }
+        }
+    }
+
+    /// JSON text as it came, unless there is a secret in it: a progress message goes to screens and logs like any other.
+    fn without_secrets(&self, json: String) -> String {
+        match self.redactor.text(&json) {
+            Cow::Borrowed(_) => json,
+            Cow::Owned(_) => self.redactor.json(&json).to_string(),
         }
     }
 
