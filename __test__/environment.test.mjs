@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { inspect } from 'node:util'
 import { connectMcpServer, connectMcpServers, createMcpTools } from '../index.mjs'
 import { failure, fixture, soon } from './support/fixture.mjs'
+import { texts } from './support/refusals.mjs'
 
 /** The environment of a server, as that process itself sees it. */
 async function environmentOf(more, options) {
@@ -224,16 +225,6 @@ function telltale(when) {
 }
 
 const inheriting = { env: { ...BASE, ...SECRETS }, allowedInheritedEnvKeys: Object.keys(SECRETS) }
-
-/** Every text of an error that can end up in a log, causes included. */
-function texts(error) {
-  const shown = []
-  for (let each = error; each !== undefined; each = each.cause) {
-    shown.push(each.message, each.stack, String(each), JSON.stringify(each), JSON.stringify(each.details))
-    shown.push(inspect(each, { depth: 20, showHidden: true, maxStringLength: null, maxArrayLength: null }))
-  }
-  return shown
-}
 
 function assertTold(text, names = Object.keys(SECRETS)) {
   for (const forbidden of FORBIDDEN) {
