@@ -208,7 +208,7 @@ test('a server that closes its output and stays has ended the session', async t 
   assert.equal(lives(server), false)
 })
 
-test('a server that has closed its input has ended the session, as the next call finds out', async t => {
+test('a server that closes its input and stays has ended the session', async t => {
   const { connection } = await connected(t, [], NO_END)
   const server = seen(connection.pid)
   await connection.callTool('close', { which: 'input' })
