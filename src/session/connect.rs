@@ -137,7 +137,7 @@ async fn start(
     let _ = shared.negotiated.set(negotiated);
     *phase = Phase::Listing;
     let _one_at_a_time = shared.listing.lock().await;
-    shared.list(LISTING).await.map(|tools| shared.set_tools(tools))
+    shared.list(LISTING, None).await.map(|tools| shared.set_tools(tools))
 }
 
 /// Stops what was started; resolves when it is gone.

@@ -111,7 +111,7 @@ impl Shared {
             if shared.closing.load(Ordering::Acquire) || !shared.connected.load(Ordering::Acquire) {
                 return;
             }
-            match shared.list_again(LISTING).await {
+            match shared.list_again(LISTING, None).await {
                 Ok(tools) => shared.owner.heard(Event::ToolsChanged(tools)),
                 Err(error) if shared.closing.load(Ordering::Acquire) => drop(error),
                 Err(error) => {
