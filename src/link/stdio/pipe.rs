@@ -108,7 +108,8 @@ impl Pipe {
 }
 
 impl State {
-    /// Writes as much as goes at once; true when the queue is empty or the pipe is gone.
+    /// Writes once; true when the queue is empty or the pipe is gone. Not more than once for one holding of the lock: a server that reads
+    /// as fast as this writes would keep the thread that sends a large frame.
     fn write(&mut self) -> bool {
         while let (Some(sender), Some(frame)) = (&self.sender, self.queue.front()) {
             match sender.try_write(&frame.text.as_bytes()[self.written..]) {
@@ -120,6 +121,7 @@ impl State {
                         self.written = 0;
                         self.queue.pop_front();
                     }
+                    return self.queue.is_empty();
                 }
                 Err(error) => match error.kind() {
                     ErrorKind::Interrupted => {}
