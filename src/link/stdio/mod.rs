@@ -36,7 +36,7 @@ use crate::process::{self, Command, Ended, Process, SpawnError, Waits};
 /// Larger lines are read on the pool: scanning them would hold up every other session (about 1 ms a MiB).
 const POOL_FROM: usize = 1024 * 1024;
 
-/// How long the exit code is waited for after stdout has ended, and stderr after that.
+/// How long the exit code is waited for after stdout has ended, and the end of stderr after the exit.
 const EXIT_WAIT: Duration = Duration::from_millis(250);
 const STDERR_WAIT: Duration = Duration::from_millis(100);
 
@@ -222,6 +222,8 @@ impl Link for Stdio {
             let end = self.end.get_or_init(async || {
                 self.pipe.end();
                 let outcome = self.process.stop(waits).await;
+                // The last words come before the end.
+                let _ = tokio::time::timeout(STDERR_WAIT, self.stderr.drained()).await;
                 End {
                     exit_code: outcome.exit.and_then(|exit| exit.code),
                     signal: outcome.exit.and_then(|exit| exit.signal_name()),
