@@ -116,9 +116,9 @@ test('a server that only talks to people is stopped at the deadline, and the err
   assert.equal(error.details.stderr, 'ready')
 })
 
-test('a failed start shows at most 8 KiB of stderr, its end', async () => {
+test('a failed start shows at most 4 KiB of stderr, its end', async () => {
   const { error } = await failedStart(['--flood', '100000', '--exit-at', 'initialize:1'])
-  assert.ok(error.details.stderr.length <= 8 * 1024)
+  assert.ok(error.details.stderr.length <= 4 * 1024)
   assert.match(error.details.stderr, /flood 100$/)
 })
 
