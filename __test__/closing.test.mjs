@@ -211,6 +211,26 @@ for (const [how, exitCode, signal] of [
   })
 }
 
+test('a server that closes its stdin and stays is stopped, and what was asked of it rejects', async () => {
+  const code = `
+    import(${JSON.stringify(pathToFileURL(SERVER))})
+    setTimeout(() => {
+      process.stdin.destroy()
+      require('fs').closeSync(0)
+      process.stderr.write('deaf')
+    }, 1_500)
+    setInterval(() => {}, 60_000)`
+  const command = [process.execPath, '-e', code]
+  const connection = await workflow.connectMcpServer({ id: 'fixture', command, timeout: 300_000 }, HURRIED)
+  await soon(() => connection.stderr() === 'deaf')
+  const error = await failure(connection.callTool('echo'))
+  assert.equal(error.code, 'ERR_MCP_EXITED')
+  assert.match(error.message, /closed its stdin without exiting/)
+  assert.deepEqual([error.details.exitCode, error.details.signal], [null, null])
+  const info = await ended(connection)
+  assert.deepEqual([info.reason, info.ended, info.signal], ['protocol-error', 'terminate', 'SIGTERM'])
+})
+
 test('an answer that was written before the exit still arrives', async t => {
   const { connection } = await connected(t)
   const answered = connection.callTool('big', { bytes: 3_000_000 })

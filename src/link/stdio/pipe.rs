@@ -20,7 +20,7 @@ const UNASKED_MAX: usize = 256;
 /// One pipe. Requests and their cancellation share its queue, so that neither overtakes the other.
 pub struct Pipe {
     state: Mutex<State>,
-    /// Something was queued, or the pipe was ended.
+    /// Something was queued, or the input has ended.
     changed: Notify,
 }
 
@@ -32,13 +32,16 @@ struct State {
     written: usize,
     unasked: usize,
     bytes: u64,
+    /// The input ended by a write that failed.
+    is_broken: bool,
 }
 
 impl Pipe {
     /// Takes the near end. Must be called on the I/O thread, and [`Pipe::run`] spawned there.
     pub fn new(fd: OwnedFd) -> std::io::Result<Self> {
         let sender = Some(Arc::new(Sender::from_owned_fd(fd)?));
-        let state = State { sender, queue: VecDeque::new(), written: 0, unasked: 0, bytes: 0 };
+        let state =
+            State { sender, queue: VecDeque::new(), written: 0, unasked: 0, bytes: 0, is_broken: false };
         Ok(Self { state: Mutex::new(state), changed: Notify::new() })
     }
 
@@ -57,10 +60,12 @@ impl Pipe {
         }
         let was_idle = state.queue.is_empty();
         state.queue.push_back(frame);
-        if was_idle && !state.write() {
+        let is_written = !was_idle || state.write();
+        let is_gone = state.sender.is_none();
+        if !is_written || is_gone {
             self.changed.notify_one();
         }
-        if state.sender.is_none() { Sent::Gone } else { Sent::Taken }
+        if is_gone { Sent::Gone } else { Sent::Taken }
     }
 
     /// Takes a queued frame back if none of it was written.
@@ -82,17 +87,18 @@ impl Pipe {
         self.lock().bytes
     }
 
-    /// Writes what was queued, until the pipe is ended.
-    pub async fn run(&self) {
+    /// Writes what was queued, until the pipe is ended. True when that was not [`Pipe::end`]: the server reads no more.
+    pub async fn run(&self) -> bool {
         loop {
-            let Some(sender) = self.lock().sender.clone() else { return };
+            let Some(sender) = self.lock().sender.clone() else { return self.lock().is_broken };
             tokio::select! {
                 () = self.changed.notified() => {}
                 ready = sender.writable(), if self.has_queued() => {
+                    let mut state = self.lock();
                     if ready.is_err() {
-                        self.end();
+                        state.give_up();
                     }
-                    self.lock().write();
+                    state.write();
                 }
             }
         }
@@ -128,11 +134,16 @@ impl State {
                     ErrorKind::WouldBlock => return false,
                     // EPIPE: nobody reads. That the server is gone is the watcher's to say, with its exit code. Node and Rust ignore
                     // SIGPIPE, so this is an error and not a signal.
-                    _ => self.clear(),
+                    _ => self.give_up(),
                 },
             }
         }
         true
+    }
+
+    fn give_up(&mut self) {
+        self.is_broken = true;
+        self.clear();
     }
 
     fn clear(&mut self) {
@@ -247,5 +258,13 @@ mod tests {
         while pipe.send(frame(1, 10)) == Sent::Taken {
             tokio::task::yield_now().await;
         }
+        assert!(pipe.run().await, "it did not end by itself");
+    }
+
+    #[tokio::test]
+    async fn an_end_that_was_asked_for_is_not_taken_for_a_reader_that_is_gone() {
+        let (pipe, _reader) = pipe();
+        pipe.end();
+        assert!(!pipe.run().await);
     }
 }
