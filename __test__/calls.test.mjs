@@ -196,6 +196,14 @@ test('odd errors are errors too', async t => {
   }
 })
 
+test('an error that was cut in the middle of an emoji keeps its message and its data', async t => {
+  const { connection } = await connected(t)
+  const error = '{"code":-1,"message":"too long: \\ud83d","data":{"text":"\\ud83d\\ude00\\ud83d"}}'
+  const { message, details } = await failure(connection.callTool('rpc_error', { error }))
+  assert.match(message, /too long: \ufffd$/)
+  assert.deepEqual(details.data, { text: '😀\ufffd' })
+})
+
 test('a result is what JSON.parse makes of the text on the wire', async t => {
   const { connection } = await connected(t)
   const deep = `${'[{"a":'.repeat(500)}1${'}]'.repeat(500)}`
