@@ -14,8 +14,8 @@ use tokio::sync::Notify;
 
 use crate::link::{Frame, Sent};
 
-/// Frames without an id (answers to pings, notifications) that may wait: a server that asks without reading is not answered further.
-const UNASKED_MAX: usize = 256;
+/// Answers that may wait: a server that asks without reading is not answered further.
+const ANSWERS_MAX: usize = 256;
 
 /// One pipe. Requests and their cancellation share its queue, so that neither overtakes the other.
 pub struct Pipe {
@@ -30,7 +30,7 @@ struct State {
     queue: VecDeque<Frame>,
     /// Bytes of the first queued frame that are written.
     written: usize,
-    unasked: usize,
+    answers: usize,
     bytes: u64,
     /// The input ended by a write that failed.
     is_broken: bool,
@@ -41,7 +41,7 @@ impl Pipe {
     pub fn new(fd: OwnedFd) -> std::io::Result<Self> {
         let sender = Some(Arc::new(Sender::from_owned_fd(fd)?));
         let state =
-            State { sender, queue: VecDeque::new(), written: 0, unasked: 0, bytes: 0, is_broken: false };
+            State { sender, queue: VecDeque::new(), written: 0, answers: 0, bytes: 0, is_broken: false };
         Ok(Self { state: Mutex::new(state), changed: Notify::new() })
     }
 
@@ -52,11 +52,11 @@ impl Pipe {
         if state.sender.is_none() {
             return Sent::Gone;
         }
-        if frame.id.is_none() {
-            if state.unasked >= UNASKED_MAX {
+        if frame.is_answer {
+            if state.answers >= ANSWERS_MAX {
                 return Sent::Taken;
             }
-            state.unasked += 1;
+            state.answers += 1;
         }
         let was_idle = state.queue.is_empty();
         state.queue.push_back(frame);
@@ -123,7 +123,7 @@ impl State {
                     self.bytes += count as u64;
                     self.written += count;
                     if self.written == frame.text.len() {
-                        self.unasked -= usize::from(frame.id.is_none());
+                        self.answers -= usize::from(frame.is_answer);
                         self.written = 0;
                         self.queue.pop_front();
                     }
@@ -150,7 +150,7 @@ impl State {
         self.sender = None;
         self.queue.clear();
         self.written = 0;
-        self.unasked = 0;
+        self.answers = 0;
     }
 }
 
@@ -174,7 +174,11 @@ mod tests {
 
     fn frame(id: u64, length: usize) -> Frame {
         let id_text = id.to_string();
-        Frame { id: Some(id), text: format!("{id_text}{}", "x".repeat(length - id_text.len())) }
+        Frame {
+            id: Some(id),
+            is_answer: false,
+            text: format!("{id_text}{}", "x".repeat(length - id_text.len())),
+        }
     }
 
     async fn read_all(mut reader: std::io::PipeReader) -> String {
@@ -246,9 +250,11 @@ mod tests {
         let (pipe, _reader) = pipe();
         pipe.send(frame(1, 1 << 20));
         for _ in 0..10_000 {
-            pipe.send(Frame { id: None, text: "pong".into() });
+            pipe.send(Frame { id: None, is_answer: true, text: "pong".into() });
         }
-        assert!(pipe.lock().queue.len() <= UNASKED_MAX + 1);
+        assert_eq!(pipe.lock().queue.len(), ANSWERS_MAX + 1);
+        pipe.send(Frame { id: None, is_answer: false, text: "cancelled".into() });
+        assert_eq!(pipe.lock().queue.len(), ANSWERS_MAX + 2, "no cancellation is lost for them");
     }
 
     #[tokio::test]
