@@ -135,9 +135,9 @@ test("a server that does not know server/discover, asked with protocol 'modern',
   assert.deepEqual(received(log, 'initialize'), [])
 })
 
-test('a failed start shows at most 8 KiB of stderr, its end', async () => {
+test('a failed start shows at most 4 KiB of stderr, its end', async () => {
   const { error } = await failedStart(['--flood', '100000', '--exit-at', 'initialize:1'])
-  assert.ok(error.details.stderr.length <= 8 * 1024)
+  assert.ok(error.details.stderr.length <= 4 * 1024)
   assert.match(error.details.stderr, /flood 100$/)
 })
 

@@ -166,9 +166,11 @@ test('log messages are heard as they were sent', async t => {
   const log = [
     { level: 'warning', logger: 'db', data: { rows: [1, null] } },
     { level: 'info', data: 'text' },
+    { level: 'info', data: 'cut in the middle of an emoji: \ud83d' },
   ]
   await connection.callTool('say', { log })
-  await soon(() => heard.length === 2)
+  await soon(() => heard.length === log.length)
+  log[2].data = 'cut in the middle of an emoji: \ufffd'
   assert.deepEqual(
     heard,
     log.map(message => [message, 'fixture']),

@@ -1,6 +1,7 @@
 //! Processes of servers: started, watched, ended with all their descendants.
 //!
 //! - [`spawn`] — a command becomes a [`Process`] in its own group and three pipe ends, or a [`SpawnError`] that explains itself
+//! - [`exec`] — the start of a program, of which no other one inherits a pipe
 //! - [`handle`] — the shared handle, and the one task behind it that watches, runs the ladder and reaps
 //! - [`watch`] — how the direct child ends, seen without reaping it
 //! - [`ladder`] — end of input, SIGTERM, SIGKILL, and how far it had to climb
@@ -11,6 +12,7 @@
 //! it goes to the blocking pool. `tokio::process` serves nothing here: it reaps before the group can be signalled,
 //! and shares SIGCHLD with Node.
 
+mod exec;
 mod group;
 mod guardian;
 mod handle;

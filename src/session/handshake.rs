@@ -83,7 +83,7 @@ async fn initialize(
     };
     let modern_meta = if version.has_initialize() {
         let text = wire::notification("notifications/initialized", None);
-        shared.link()?.send(Frame { id: None, text });
+        shared.link()?.send(Frame { id: None, is_answer: false, text });
         None
     } else {
         // Some servers agree to 2026-07-28 in `initialize`, which it no longer has; they mean it.

@@ -67,7 +67,7 @@ impl Shared {
             Message::Request { id, method } => {
                 // A modern server has no requests, and must not be sent a response (2026-07-28, stdio).
                 if let Some(link) = self.link.get().filter(|_| self.modern_meta().is_none()) {
-                    link.send(Frame { id: None, text: wire::answer(&id, &method) });
+                    link.send(Frame { id: None, is_answer: true, text: wire::answer(&id, &method) });
                 }
             }
             Message::Notification { method, params } => self.notification(&method, params),
