@@ -10,8 +10,8 @@ use serde_json::value::RawValue;
 use super::calls::Terms;
 use super::{Shared, wire};
 use crate::error::{ErrorCode, McpError};
-use crate::link::Frame;
 use crate::link::fields::{elements, fields, is_null, string};
+use crate::link::{Frame, FrameKind};
 use crate::policy::options::Protocol;
 
 /// Error codes with which a server says that it no longer knows `initialize`, or not this version: unsupported version, missing
@@ -83,7 +83,7 @@ async fn initialize(
     };
     let modern_meta = if version.has_initialize() {
         let text = wire::notification("notifications/initialized", None);
-        shared.link()?.send(Frame { id: None, text });
+        shared.link()?.send(Frame { kind: FrameKind::Notification, text });
         None
     } else {
         // Some servers agree to 2026-07-28 in `initialize`, which it no longer has; they mean it.

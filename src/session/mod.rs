@@ -28,7 +28,7 @@ use self::calls::{Calls, Expired, Outcome, Settle, Terms};
 use self::handshake::Negotiated;
 use self::listing::Tools;
 use crate::error::{ErrorCode, McpError};
-use crate::link::{End, Frame, Link, Sent};
+use crate::link::{End, Frame, FrameKind, Link, Sent};
 use crate::policy::definition::ToolFilter;
 use crate::policy::nearest::nearest;
 use crate::policy::options::Listens;
@@ -237,7 +237,8 @@ impl Shared {
         let progress_token = wants_progress.then_some(id);
         let meta = wire::Meta { given: asked.meta, progress_token, modern: self.modern_meta() };
         let sent = params(meta).and_then(|params| {
-            let frame = Frame { id: Some(id), text: wire::request(id, method, params.as_deref()) };
+            let frame =
+                Frame { kind: FrameKind::Request(id), text: wire::request(id, method, params.as_deref()) };
             // A link that is gone says so with all there is to say; the call waits for that.
             self.link().map(|link| link.send(frame))
         });
@@ -259,7 +260,8 @@ impl Shared {
         let id = self.calls.begin(terms, settle);
         let guard = id.map(|id| GiveUp { shared: self, id });
         if let Some(id) = id {
-            self.link()?.send(Frame { id: Some(id), text: wire::request(id, method, params) });
+            self.link()?
+                .send(Frame { kind: FrameKind::Request(id), text: wire::request(id, method, params) });
         }
         let outcome = answer.await.unwrap_or_else(|_| Err(self.closed_error()));
         // Answered: giving it up finds nothing any more.
@@ -279,7 +281,7 @@ impl Shared {
         if let Some(link) = self.link.get().filter(|_| self.negotiated.get().is_some())
             && !link.withdraw(id)
         {
-            link.send(Frame { id: None, text: wire::cancelled(id) });
+            link.send(Frame { kind: FrameKind::Notification, text: wire::cancelled(id) });
         }
     }
 
