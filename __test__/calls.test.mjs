@@ -329,3 +329,21 @@ test('request sends any method and gives the raw result', async t => {
   }
   assert.equal(received(log, 'ping').length, 2)
 })
+
+test('a signal that is none is refused, and one that throws costs no other call its answer', async t => {
+  const { connection } = await connected(t)
+  const partial = { aborted: false, addEventListener() {} }
+  const error = await failure(connection.callTool('echo', {}, { signal: partial }))
+  assert.equal(error.code, 'ERR_MCP_INVALID_ARGUMENT')
+
+  const throwing = {
+    ...partial,
+    removeEventListener() {
+      throw new Error('from the signal')
+    },
+  }
+  const refused = failure(connection.callTool('echo', {}, { signal: throwing }))
+  const others = Array.from({ length: 20 }, (_, n) => connection.callTool('echo', { n }))
+  for (const [n, result] of (await Promise.all(others)).entries()) assert.deepEqual(echoed(result), { n })
+  assert.equal((await refused).message, 'from the signal')
+})
