@@ -36,6 +36,9 @@ export declare class Host {
   /** Keeps the event loop alive until `release`. */
   hold(): void
   release(): void
+  /** Delivers nothing until `resume`, so that the event loop can turn. */
+  rest(): void
+  resume(): void
 }
 
 /** Judged definitions, ready to be started. */

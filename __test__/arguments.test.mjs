@@ -142,3 +142,9 @@ test('a long list of choices is cut', () => {
   const choices = Array.from({ length: 1_000 }, (_, index) => `choice ${index}`)
   assert.ok(of({ enum: choices }, 'x').length < 600)
 })
+
+test('a schema that is nested deeper than the stack goes is not understood', () => {
+  const nested = (open, close) => JSON.parse(`${open.repeat(100_000)}${close.repeat(100_000)}`)
+  assert.equal(of({ const: nested('[', ']') }, 1), undefined)
+  assert.equal(of(JSON.parse(`${'{"anyOf":['.repeat(50_000)}{}${']}'.repeat(50_000)}`), 1), undefined)
+})

@@ -368,3 +368,21 @@ test('a slip in the official call shape is refused and not sent without its argu
   })
   assert.equal(received(log, 'tools/call').length, 0)
 })
+
+test('a signal that is none is refused, and one that throws costs no other call its answer', async t => {
+  const { connection } = await connected(t)
+  const partial = { aborted: false, addEventListener() {} }
+  const error = await failure(connection.callTool('echo', {}, { signal: partial }))
+  assert.equal(error.code, 'ERR_MCP_INVALID_ARGUMENT')
+
+  const throwing = {
+    ...partial,
+    removeEventListener() {
+      throw new Error('from the signal')
+    },
+  }
+  const refused = failure(connection.callTool('echo', {}, { signal: throwing }))
+  const others = Array.from({ length: 20 }, (_, n) => connection.callTool('echo', { n }))
+  for (const [n, result] of (await Promise.all(others)).entries()) assert.deepEqual(echoed(result), { n })
+  assert.equal((await refused).message, 'from the signal')
+})

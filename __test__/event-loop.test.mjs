@@ -238,3 +238,26 @@ test('nothing that fails leaves an unhandled rejection or an uncaught exception 
     'while connecting',
   ])
 })
+
+test('callers that work on each result leave the event loop its turns', async () => {
+  const [late] = await saidBy(`
+    const connection = await connectMcpServer(fixture().definition)
+    let working = true
+    const caller = async () => {
+      while (working) {
+        await connection.callTool('echo')
+        const until = performance.now() + 1
+        while (performance.now() < until);
+      }
+    }
+    const callers = Array.from({ length: 16 }, caller)
+    const due = performance.now() + 100
+    setTimeout(() => {
+      working = false
+      say(performance.now() - due)
+    }, 100)
+    await Promise.all(callers)
+    await connection.close()
+  `)
+  assert.ok(late < 3_000, `a timer came ${late} ms late`)
+})

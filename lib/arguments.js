@@ -36,7 +36,13 @@ function argumentFault(schema, args) {
   } catch {
     return undefined // Not JSON at all; the call itself says so.
   }
-  return new Check(schema).fault(schema, sent, [], [])
+  try {
+    return new Check(schema).fault(schema, sent, [], [])
+  } catch (error) {
+    // A schema that is nested deeper than the stack goes is not understood.
+    if (error instanceof RangeError) return undefined
+    throw error
+  }
 }
 
 function isKnownDialect(dialect) {

@@ -73,7 +73,8 @@ function isAbortSignal(value) {
     typeof value === 'object' &&
     value !== null &&
     typeof value.aborted === 'boolean' &&
-    typeof value.addEventListener === 'function'
+    typeof value.addEventListener === 'function' &&
+    typeof value.removeEventListener === 'function'
   )
 }
 

@@ -225,14 +225,14 @@ class ConnectionState {
       safely(onWarning, deepFreeze(event.warning), this.id)
     } else if (event.tools !== undefined) {
       this.setTools(event.tools)
-      if (onToolsChanged) safely(onToolsChanged, this.tools, this.id)
+      safely(onToolsChanged, this.tools, this.id)
     } else if (event.closed !== undefined) {
       this.isClosed = true
       this.unlisten()
       this.unref()
       const info = deepFreeze(event.closed)
       this.#resolveClosed(info)
-      if (onClose) safely(onClose, info, this.id)
+      safely(onClose, info, this.id)
     }
   }
 }
@@ -275,16 +275,24 @@ function progress(text) {
   return progress
 }
 
-/** Freezes JSON values. Iterative: a server may nest its schemas deeper than the stack goes. */
+/**
+ * Freezes JSON values. Iterative: a server may nest its schemas deeper than the stack goes. And without the keys of arrays: a list of
+ * ten million numbers would become as many strings.
+ */
 function deepFreeze(root) {
+  if (!isReference(root)) return root
   const waiting = [root]
   while (waiting.length > 0) {
     const value = waiting.pop()
-    if (typeof value !== 'object' || value === null) continue
     Object.freeze(value)
-    for (const key of Object.keys(value)) waiting.push(value[key])
+    const members = Array.isArray(value) ? value : Object.values(value)
+    for (const member of members) if (isReference(member)) waiting.push(member)
   }
   return root
+}
+
+function isReference(value) {
+  return typeof value === 'object' && value !== null
 }
 
 module.exports = { ConnectionState, McpServerConnection, deepFreeze }

@@ -3,12 +3,18 @@
 // One per JavaScript environment (the main thread, each Worker): loads the native binary on first use and hands its deliveries to
 // whoever waits for them.
 
+// Taken now: a test of the host may put false timers in place of the global ones.
+const { setImmediate } = require('node:timers')
+const { performance } = require('node:perf_hooks')
 const { onAbort } = require('./aborts.js')
 const { McpError, fromDescription } = require('./errors.js')
 const { describe } = require('./input.js')
 
 /** What a delivery is: the numbers of src/node/dispatcher.rs. */
 const KIND = { result: 0, error: 1, progress: 2, event: 3 }
+
+/** As many ms as deliveries may follow each other before the event loop is made to turn. */
+const STRETCH = 10
 
 let host
 
@@ -25,6 +31,11 @@ class Host {
   #operations = new Map()
   #listeners = new Map()
   #holds = 0
+  /** When the event loop is known to have turned last. */
+  #turned = 0
+  #isResting = false
+  /** What is left of a batch that took too long. */
+  #remainder
 
   constructor(binding) {
     this.#binding = binding
@@ -101,10 +112,42 @@ class Host {
   }
 
   #deliver(batch) {
-    for (let index = 0; index < batch.length; index += 3) {
-      // The rest of a batch reaches its callers whatever becomes of one delivery.
-      safely(() => this.#deliverOne(batch[index], batch[index + 1], batch[index + 2]))
+    // Empty while deliveries rest.
+    if (batch.length === 0) return
+    const now = performance.now()
+    if (now - this.#turned > STRETCH) this.#rest()
+    this.#deliverFrom(batch, 0, now + STRETCH)
+  }
+
+  #deliverFrom(batch, first, until) {
+    for (let index = first; index < batch.length; index += 3) {
+      if (performance.now() > until) {
+        this.#rest()
+        this.#remainder = { batch, index }
+        return
+      }
+      try {
+        this.#deliverOne(batch[index], batch[index + 1], batch[index + 2])
+      } catch (error) {
+        // Whatever went wrong is one delivery's; the others of the batch have their own callers waiting.
+        throwLater(error)
+      }
     }
+  }
+
+  /** Lets the event loop turn before anything else is delivered: see `rest` in src/node/dispatcher.rs. */
+  #rest() {
+    if (this.#isResting) return
+    this.#isResting = true
+    this.#native.rest()
+    setImmediate(() => {
+      this.#isResting = false
+      this.#turned = performance.now()
+      const remainder = this.#remainder
+      this.#remainder = undefined
+      if (remainder) this.#deliverFrom(remainder.batch, remainder.index, this.#turned + STRETCH)
+      if (!this.#isResting) this.#native.resume()
+    })
   }
 
   #deliverOne(kind, token, text) {
@@ -119,11 +162,12 @@ class Host {
       if (operation.onProgress) safely(operation.onProgress, text)
       return
     }
-    operation.unlisten?.()
     this.#finish(token)
     try {
+      operation.unlisten?.()
       if (kind !== KIND.error) operation.arrived?.(text)
     } catch (error) {
+      // A signal that is none, or a list too large to be held: this promise has to settle too.
       operation.reject(asMcpError(error))
       return
     }
@@ -137,15 +181,19 @@ function asMcpError(error) {
   return new McpError(`${error?.message ?? error}`, { code: 'ERR_MCP_INTERNAL', cause: error })
 }
 
-/** Calls a host's callback; what it throws is its own uncaught exception and never keeps the rest of a batch from its callers. */
+/** Calls a host's callback, if there is one; what it throws is its own uncaught exception and never keeps the rest of a batch from its callers. */
 function safely(callback, ...given) {
   try {
-    callback(...given)
+    callback?.(...given)
   } catch (error) {
-    process.nextTick(() => {
-      throw error
-    })
+    throwLater(error)
   }
+}
+
+function throwLater(error) {
+  process.nextTick(() => {
+    throw error
+  })
 }
 
 /** The text of a result, or the error thrown: call it in the async function that the caller awaits, so that the stack names its line. */

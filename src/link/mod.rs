@@ -23,12 +23,19 @@ pub const STDERR_IN_ERRORS: usize = 4 * 1024;
 /// One message on its way out.
 #[derive(Debug)]
 pub struct Frame {
-    /// The id, when it is a request: what [`Link::withdraw`] looks for.
-    pub id: Option<u64>,
-    /// It answers a request of the server, so there may be any number of these.
-    pub is_answer: bool,
+    pub kind: FrameKind,
     /// JSON without a newline.
     pub text: String,
+}
+
+/// What a frame is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FrameKind {
+    /// With its id: what [`Link::withdraw`] looks for.
+    Request(u64),
+    Notification,
+    /// To a request of the server: the server decides how many there are and how long, so a link may drop them.
+    Answer,
 }
 
 /// Whether a link took a frame.

@@ -25,6 +25,9 @@ use crate::session::calls::Outcome;
 /// Lines and log messages that may wait for a busy JavaScript thread, per environment; what comes on top is dropped and counted (BR-35).
 const CHATTER_MAX: usize = 4_096;
 
+/// Bytes of them that may wait: one log message may be as long as the longest message.
+const CHATTER_BYTES_MAX: usize = 16 * 1024 * 1024;
+
 /// What a batch tells. The numbers are the `kind`s that `lib/host.js` knows.
 enum Delivery {
     /// 0: the text of a result.
@@ -55,6 +58,9 @@ struct Queue {
     /// The same of the tools of a connection.
     tools: HashMap<i64, usize>,
     chatter: usize,
+    chatter_bytes: usize,
+    /// Nothing is delivered until [`Dispatcher::resume`].
+    resting: bool,
     /// What keeps the event loop alive: pending calls and connections that were asked to.
     holds: usize,
 }
@@ -115,11 +121,14 @@ impl Dispatcher {
     pub fn happened(&self, token: i64, event: &Value, chatter: bool) {
         let event = event.to_string();
         self.push(|queue| {
-            if chatter && queue.chatter >= CHATTER_MAX {
-                self.dropped.fetch_add(1, Ordering::Relaxed);
-                return;
+            if chatter {
+                if queue.chatter >= CHATTER_MAX || queue.chatter_bytes >= CHATTER_BYTES_MAX {
+                    self.dropped.fetch_add(1, Ordering::Relaxed);
+                    return;
+                }
+                queue.chatter += 1;
+                queue.chatter_bytes += event.len();
             }
-            queue.chatter += usize::from(chatter);
             queue.deliveries.push(Delivery::Event { token, event });
         });
     }
@@ -153,16 +162,40 @@ impl Dispatcher {
         let mut queue = self.lock();
         let was_empty = queue.deliveries.is_empty();
         add(&mut queue);
-        let wakes = was_empty && !queue.deliveries.is_empty();
+        let wakes = was_empty && !queue.deliveries.is_empty() && !queue.resting;
         drop(queue);
         if wakes {
-            // Refused only when the environment is ending: then nobody is there to hear.
-            self.wake.call((), ThreadsafeFunctionCallMode::NonBlocking);
+            self.wake();
         }
     }
 
+    /// Holds deliveries back until [`Dispatcher::resume`], so that the event loop can turn.
+    ///
+    /// A threadsafe function calls JavaScript up to 1,000 times in a row while more is waiting, and runs no timer and no other I/O in
+    /// between. What arrives while JavaScript is busy is waiting, so a few callers that work a millisecond on each result held everything
+    /// else up for as long as they went on.
+    pub fn rest(&self) {
+        self.lock().resting = true;
+    }
+
+    pub fn resume(&self) {
+        let mut queue = self.lock();
+        queue.resting = false;
+        let wakes = !queue.deliveries.is_empty();
+        drop(queue);
+        if wakes {
+            self.wake();
+        }
+    }
+
+    fn wake(&self) {
+        // Refused only when the environment is ending: then nobody is there to hear.
+        self.wake.call((), ThreadsafeFunctionCallMode::NonBlocking);
+    }
+
     fn take(&self) -> Vec<Delivery> {
-        self.lock().take()
+        let mut queue = self.lock();
+        if queue.resting { Vec::new() } else { queue.take() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
@@ -182,6 +215,7 @@ impl Queue {
         self.progress.clear();
         self.tools.clear();
         self.chatter = 0;
+        self.chatter_bytes = 0;
         std::mem::take(&mut self.deliveries)
     }
 }

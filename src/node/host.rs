@@ -50,6 +50,17 @@ impl Host {
     pub fn release(&self, env: Env) {
         self.dispatcher.release(&env);
     }
+
+    /// Delivers nothing until `resume`, so that the event loop can turn.
+    #[napi(catch_unwind)]
+    pub fn rest(&self) {
+        self.dispatcher.rest();
+    }
+
+    #[napi(catch_unwind)]
+    pub fn resume(&self) {
+        self.dispatcher.resume();
+    }
 }
 
 /// Judged definitions, ready to be started.

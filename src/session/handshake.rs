@@ -3,6 +3,8 @@
 //! Servers that only know `initialize` are the installed base, and some die of an unknown first request (BR-22), so the probe that
 //! 2026-07-28 recommends is not sent first.
 
+use std::time::Duration;
+
 use rmcp::model::ProtocolVersion;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -10,8 +12,8 @@ use serde_json::value::RawValue;
 use super::calls::Terms;
 use super::{Shared, sentence_of, wire};
 use crate::error::{ErrorCode, McpError};
-use crate::link::Frame;
 use crate::link::fields::{elements, fields, is_null, string};
+use crate::link::{Frame, FrameKind};
 use crate::policy::options::Protocol;
 
 /// Error codes with which a server says that it no longer knows `initialize`, or not this version: unsupported version, missing
@@ -21,6 +23,9 @@ const FALL_FORWARD: [i64; 6] = [-32022, -32021, -32020, -32600, -32601, -32602];
 /// The connect deadline bounds the whole start; a single answer has none of its own.
 const CONNECTING: Terms =
     Terms { phase: "connect", timeout: None, total: None, reset_on_progress: false, on_progress: None };
+
+/// How long a server that answered `initialize` may take for `server/discover`: it is up and answers requests.
+const DISCOVER_WAIT: Duration = Duration::from_secs(5);
 
 /// Where the server's name stands in a discover result.
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
@@ -59,8 +64,14 @@ pub(super) async fn negotiate(shared: &Shared, protocol: Protocol) -> Result<Neg
         }
         Protocol::Legacy => initialize(shared, &newest, ProtocolVersion::known_up_to(&newest)).await,
         Protocol::Auto => match initialize(shared, &newest, ProtocolVersion::KNOWN_VERSIONS).await {
-            // The first error is the one to report: the server's answer to what most servers understand.
-            Err(error) if says_modern(&error) => discover(shared).await.map_err(|_| error),
+            // The first error is the one to report: the server's answer to what most servers understand. A server that refused one
+            // method and is silent to the next would otherwise end as a timeout.
+            Err(error) if says_modern(&error) => {
+                match tokio::time::timeout(DISCOVER_WAIT, discover(shared)).await {
+                    Ok(Ok(negotiated)) => Ok(negotiated),
+                    Ok(Err(_)) | Err(_) => Err(error),
+                }
+            }
             outcome => outcome,
         },
     }
@@ -83,7 +94,7 @@ async fn initialize(
     };
     let modern_meta = if version.has_initialize() {
         let text = wire::notification("notifications/initialized", None);
-        shared.link()?.send(Frame { id: None, is_answer: false, text });
+        shared.link()?.send(Frame { kind: FrameKind::Notification, text });
         None
     } else {
         // Some servers agree to 2026-07-28 in `initialize`, which it no longer has; they mean it.
@@ -159,9 +170,14 @@ fn says_modern(error: &McpError) -> bool {
     let Some(cause) = error.cause.as_deref().filter(|cause| cause.code == ErrorCode::Rpc) else {
         return false;
     };
+    // A server that lists what it speaks is believed.
+    if let Some(supported) =
+        cause.detail("data").and_then(|data| data.get("supported")).and_then(Value::as_array)
+    {
+        return supported.iter().any(|version| version == ProtocolVersion::LATEST.as_str());
+    }
     let code = cause.detail("rpcCode").and_then(Value::as_i64);
     code.is_some_and(|code| FALL_FORWARD.contains(&code))
-        || error.code == ErrorCode::ProtocolVersion
         || cause.message.contains(ProtocolVersion::LATEST.as_str())
 }
 

@@ -10,7 +10,7 @@ use super::{Event, Reason, Shared, wire};
 use crate::error::{ErrorCode, McpError};
 use crate::link::envelope::{AnswerId, Message, RpcError, answer_id_text};
 use crate::link::fields::fields;
-use crate::link::{Arrival, Frame, Receiver};
+use crate::link::{Arrival, Frame, FrameKind, Receiver};
 
 /// As much of a server's error text as is shown.
 const RPC_MESSAGE_MAX: usize = 2_000;
@@ -63,7 +63,7 @@ impl Shared {
             Message::Request { id, method } => {
                 // A modern server has no requests, and must not be sent a response (2026-07-28, stdio).
                 if let Some(link) = self.link.get().filter(|_| self.modern_meta().is_none()) {
-                    link.send(Frame { id: None, is_answer: true, text: wire::answer(&id, &method) });
+                    link.send(Frame { kind: FrameKind::Answer, text: wire::answer(&id, &method) });
                 }
             }
             Message::Notification { method, params } => self.notification(&method, params),

@@ -23,6 +23,8 @@ pub const PAGES_MAX: usize = 64;
 /// Terms of a listing that the session itself asks for; the session's timeout bounds it as a whole.
 pub(super) const LISTING: Terms =
     Terms { phase: "list", timeout: None, total: None, reset_on_progress: false, on_progress: None };
+/// How many oddities of one listing are told one by one: a page may hold millions of them, and each costs a redaction and an event.
+const ODDITIES_MAX: usize = 64;
 
 /// The tools of one server.
 #[derive(Debug, Default)]
@@ -42,6 +44,8 @@ struct Listed<'a> {
     /// The text of each page's tools: a page that comes again is the end of a loop.
     pages: HashSet<String>,
     oddities: Vec<(&'static str, String, Value)>,
+    /// Those beyond [`ODDITIES_MAX`].
+    untold: usize,
 }
 
 /// Asks for all pages, each with `given` in its `_meta`. What was odd and cost less than the list becomes a warning.
@@ -53,6 +57,7 @@ pub(super) async fn list(shared: &Shared, terms: Terms, given: Option<&str>) -> 
         hidden: HashSet::new(),
         pages: HashSet::new(),
         oddities: Vec::new(),
+        untold: 0,
     };
     let mut cursor: Option<String> = None;
     for _ in 0..PAGES_MAX {
@@ -89,9 +94,8 @@ impl Listed<'_> {
         let tools = tools.ok_or_else(unreadable)?;
         let elements = elements(tools.get()).ok_or_else(unreadable)?;
         if !elements.is_empty() && !self.pages.insert(tools.get().to_owned()) {
-            let message =
-                "The server's list of tools repeats a page; what came before it is the list.".to_owned();
-            self.oddities.push(("WARN_MCP_REPEATED_PAGE", message, Value::Null));
+            let message = "The server's list of tools repeats a page; what came before it is the list.";
+            self.odd("WARN_MCP_REPEATED_PAGE", message, None);
             return Ok(None);
         }
         for tool in elements {
@@ -112,32 +116,36 @@ impl Listed<'_> {
 
     fn add_tool(&mut self, text: &str) {
         let Some([name, schema]) = fields(text, ["name", "inputSchema"]) else {
-            self.skipped("is no object", Value::Null);
+            self.skipped("is no object", None);
             return;
         };
         let Some(name) = name.and_then(string).filter(|name| !name.is_empty()) else {
-            self.skipped("has no name", Value::Null);
+            self.skipped("has no name", None);
             return;
         };
         let readable = schema.filter(|schema| !is_null(schema)).map(|schema| schema.get().as_bytes()[0]);
         if !matches!(readable, Some(b'{' | b't' | b'f')) {
-            self.skipped("has no inputSchema that is an object or a boolean", name.as_ref().into());
+            self.skipped("has no inputSchema that is an object or a boolean", Some(&name));
         } else if !self.filter.admits(&name) {
             self.hidden.insert(name.into_owned());
         } else if self.names.insert(name.clone().into_owned()) {
             self.texts.push(text.to_owned());
         } else {
-            let message = "The server lists two tools of one name; the first one counts.".to_owned();
-            self.oddities.push(("WARN_MCP_DUPLICATE_TOOL", message, name.as_ref().into()));
+            let message = "The server lists two tools of one name; the first one counts.";
+            self.odd("WARN_MCP_DUPLICATE_TOOL", message, Some(&name));
         }
     }
 
-    fn skipped(&mut self, why: &str, name: Value) {
-        self.oddities.push((
-            "WARN_MCP_TOOL_SKIPPED",
-            format!("A tool of the server {why}; it was left out."),
-            name,
-        ));
+    fn skipped(&mut self, why: &str, name: Option<&str>) {
+        self.odd("WARN_MCP_TOOL_SKIPPED", &format!("A tool of the server {why}; it was left out."), name);
+    }
+
+    fn odd(&mut self, code: &'static str, message: &str, tool: Option<&str>) {
+        if self.oddities.len() < ODDITIES_MAX {
+            self.oddities.push((code, message.to_owned(), tool.into()));
+        } else {
+            self.untold += 1;
+        }
     }
 
     fn finish(mut self, shared: &Shared) -> Tools {
@@ -150,6 +158,10 @@ impl Listed<'_> {
         for (code, message, tool) in self.oddities {
             let details = if tool.is_null() { Vec::new() } else { vec![("tool", tool)] };
             shared.warn(code, &message, details);
+        }
+        if self.untold > 0 {
+            let message = format!("{} more of the server's tools were left out.", self.untold);
+            shared.warn("WARN_MCP_TOOL_SKIPPED", &message, vec![("count", self.untold.into())]);
         }
         Tools { json: format!("[{}]", self.texts.join(",")), names: self.names }
     }
@@ -244,6 +256,7 @@ mod tests {
             hidden: HashSet::new(),
             pages: HashSet::new(),
             oddities: Vec::new(),
+            untold: 0,
         }
     }
 
@@ -259,6 +272,14 @@ mod tests {
             [r#"{"name":"a","inputSchema":{"x":1e400}}"#, r#"{"name":"d","inputSchema":true}"#]
         );
         assert_eq!(list.oddities.len(), 5);
+    }
+
+    #[test]
+    fn oddities_without_number_are_counted_and_not_kept() {
+        let filter = ToolFilter::default();
+        let mut list = listed(&filter);
+        list.add(&format!(r#"{{"tools":[{}7]}}"#, "7,".repeat(999))).unwrap();
+        assert_eq!((list.oddities.len(), list.untold), (ODDITIES_MAX, 1000 - ODDITIES_MAX));
     }
 
     #[test]

@@ -29,7 +29,7 @@ use tokio::sync::watch;
 use self::calls::{Calls, Expired, Outcome, Settle, Terms};
 use self::handshake::Negotiated;
 use crate::error::{ErrorCode, McpError};
-use crate::link::{End, Frame, Link, Sent};
+use crate::link::{End, Frame, FrameKind, Link, Sent};
 use crate::policy::definition::ToolFilter;
 use crate::policy::options::Listens;
 use crate::policy::redact::Redactor;
@@ -229,7 +229,7 @@ impl Shared {
         let meta = wire::Meta { given: asked.meta, progress_token, modern: self.modern_meta() };
         let sent = params(meta).and_then(|params| {
             let frame =
-                Frame { id: Some(id), is_answer: false, text: wire::request(id, method, params.as_deref()) };
+                Frame { kind: FrameKind::Request(id), text: wire::request(id, method, params.as_deref()) };
             // A link that is gone says so with all there is to say; the call waits for that.
             self.link().map(|link| link.send(frame))
         });
@@ -251,11 +251,8 @@ impl Shared {
         let id = self.calls.begin(terms, settle);
         let guard = id.map(|id| GiveUp { shared: self, id });
         if let Some(id) = id {
-            self.link()?.send(Frame {
-                id: Some(id),
-                is_answer: false,
-                text: wire::request(id, method, params),
-            });
+            self.link()?
+                .send(Frame { kind: FrameKind::Request(id), text: wire::request(id, method, params) });
         }
         let outcome = answer.await.unwrap_or_else(|_| Err(self.closed_error()));
         // Answered: giving it up finds nothing any more.
@@ -275,7 +272,7 @@ impl Shared {
         if let Some(link) = self.link.get().filter(|_| self.negotiated.get().is_some())
             && !link.withdraw(id)
         {
-            link.send(Frame { id: None, is_answer: false, text: wire::cancelled(id) });
+            link.send(Frame { kind: FrameKind::Notification, text: wire::cancelled(id) });
         }
     }
 

@@ -7,8 +7,8 @@
 /// Longer ids than this are none of ours.
 const ID_MAX: usize = 32;
 
-/// Bytes of a key that are kept: enough to tell `id` from everything else.
-const KEY_MAX: usize = 3;
+/// Bytes of a key that are kept: enough to tell `id` and `method` from everything else.
+const KEY_MAX: usize = 7;
 
 #[derive(Debug, Default)]
 #[expect(
@@ -24,6 +24,8 @@ pub struct IdFinder {
     key: Vec<u8>,
     value: Vec<u8>,
     id: Option<String>,
+    /// It has a `method`: a request of the server, whose id is its own.
+    asks: bool,
     broken: bool,
     started: bool,
 }
@@ -39,7 +41,7 @@ impl IdFinder {
     /// The text of the id, if the line was one whole object that had one.
     #[must_use]
     pub fn finish(self) -> Option<String> {
-        if self.broken || self.in_string || self.depth != 0 { None } else { self.id }
+        if self.broken || self.asks || self.in_string || self.depth != 0 { None } else { self.id }
     }
 
     fn string_byte(&mut self, byte: u8) {
@@ -97,6 +99,7 @@ impl IdFinder {
         if self.in_value && self.key == b"id" && !self.value.is_empty() && self.value.len() < ID_MAX {
             self.id = String::from_utf8(std::mem::take(&mut self.value)).ok();
         }
+        self.asks |= self.in_value && self.key == b"method" && self.value != b"null";
         self.in_value = false;
         self.key.clear();
         self.value.clear();
@@ -129,6 +132,7 @@ mod tests {
         ] {
             assert_eq!(id_of(line).as_deref(), Some("7"), "{line}");
         }
+        assert_eq!(id_of(r#"{"id":7,"method":null,"result":{}}"#).as_deref(), Some("7"));
         assert_eq!(id_of(r#"{"id":"7","result":{}}"#).as_deref(), Some("\"7\""));
     }
 
@@ -145,6 +149,8 @@ mod tests {
             r#"junk {"id":7}"#,
             r#"{"id":{"a":1}}"#,
             r#"{"a":"id","b":7}"#,
+            r#"{"id":7,"method":"sampling/createMessage"}"#,
+            r#"{"method":"x","id":7}"#,
         ] {
             assert_eq!(id_of(line), None, "{line}");
         }

@@ -13,10 +13,12 @@ use tokio::io::Interest;
 use tokio::net::unix::pipe::Sender;
 use tokio::sync::Notify;
 
-use crate::link::{Frame, Sent};
+use crate::link::{Frame, FrameKind, Sent};
 
-/// Answers that may wait: a server that asks without reading is not answered further.
+/// Answers that may wait, and their bytes: a server that asks without reading is not answered further, and it chooses the ids that the
+/// answers repeat. Cancellations are not counted: each belongs to a request that the server was sent.
 const ANSWERS_MAX: usize = 256;
+const ANSWER_BYTES_MAX: usize = 1024 * 1024;
 
 /// One pipe. Requests and their cancellation share its queue, so that neither overtakes the other.
 pub struct Pipe {
@@ -32,6 +34,7 @@ struct State {
     /// Bytes of the first queued frame that are written.
     written: usize,
     answers: usize,
+    answer_bytes: usize,
     bytes: u64,
     /// The input ended by a write that failed.
     is_broken: bool,
@@ -41,8 +44,15 @@ impl Pipe {
     /// Takes the near end. Must be called on the I/O thread, and [`Pipe::run`] spawned there.
     pub fn new(fd: OwnedFd) -> std::io::Result<Self> {
         let sender = Some(Arc::new(Sender::from_owned_fd(fd)?));
-        let state =
-            State { sender, queue: VecDeque::new(), written: 0, answers: 0, bytes: 0, is_broken: false };
+        let state = State {
+            sender,
+            queue: VecDeque::new(),
+            written: 0,
+            answers: 0,
+            answer_bytes: 0,
+            bytes: 0,
+            is_broken: false,
+        };
         Ok(Self { state: Mutex::new(state), changed: Notify::new() })
     }
 
@@ -53,11 +63,13 @@ impl Pipe {
         if state.sender.is_none() {
             return Sent::Gone;
         }
-        if frame.is_answer {
-            if state.answers >= ANSWERS_MAX {
+        if frame.kind == FrameKind::Answer {
+            let bytes = state.answer_bytes + frame.text.len();
+            if state.answers >= ANSWERS_MAX || bytes > ANSWER_BYTES_MAX {
                 return Sent::Taken;
             }
             state.answers += 1;
+            state.answer_bytes = bytes;
         }
         let was_idle = state.queue.is_empty();
         state.queue.push_back(frame);
@@ -73,7 +85,8 @@ impl Pipe {
     pub fn withdraw(&self, id: u64) -> bool {
         let mut state = self.lock();
         let untouched = usize::from(state.written > 0);
-        let position = state.queue.iter().skip(untouched).position(|frame| frame.id == Some(id));
+        let position =
+            state.queue.iter().skip(untouched).position(|frame| frame.kind == FrameKind::Request(id));
         position.is_some_and(|position| state.queue.remove(position + untouched).is_some())
     }
 
@@ -126,7 +139,10 @@ impl State {
                     self.bytes += count as u64;
                     self.written += count;
                     if self.written == frame.text.len() {
-                        self.answers -= usize::from(frame.is_answer);
+                        if frame.kind == FrameKind::Answer {
+                            self.answers -= 1;
+                            self.answer_bytes -= frame.text.len();
+                        }
                         self.written = 0;
                         self.queue.pop_front();
                     }
@@ -154,6 +170,7 @@ impl State {
         self.queue.clear();
         self.written = 0;
         self.answers = 0;
+        self.answer_bytes = 0;
     }
 }
 
@@ -178,8 +195,7 @@ mod tests {
     fn frame(id: u64, length: usize) -> Frame {
         let id_text = id.to_string();
         Frame {
-            id: Some(id),
-            is_answer: false,
+            kind: FrameKind::Request(id),
             text: format!("{id_text}{}", "x".repeat(length - id_text.len())),
         }
     }
@@ -253,11 +269,32 @@ mod tests {
         let (pipe, _reader) = pipe();
         pipe.send(frame(1, 1 << 20));
         for _ in 0..10_000 {
-            pipe.send(Frame { id: None, is_answer: true, text: "pong".into() });
+            pipe.send(Frame { kind: FrameKind::Answer, text: "pong".into() });
         }
-        assert_eq!(pipe.lock().queue.len(), ANSWERS_MAX + 1);
-        pipe.send(Frame { id: None, is_answer: false, text: "cancelled".into() });
-        assert_eq!(pipe.lock().queue.len(), ANSWERS_MAX + 2, "no cancellation is lost for them");
+        assert!(pipe.lock().queue.len() <= ANSWERS_MAX + 1);
+    }
+
+    #[tokio::test]
+    async fn answers_that_repeat_long_ids_are_bounded_too() {
+        let (pipe, _reader) = pipe();
+        pipe.send(frame(1, 1 << 20));
+        for _ in 0..10 {
+            pipe.send(Frame { kind: FrameKind::Answer, text: "x".repeat(ANSWER_BYTES_MAX / 2) });
+        }
+        assert!(pipe.lock().answer_bytes <= ANSWER_BYTES_MAX);
+    }
+
+    #[tokio::test]
+    async fn no_notification_is_dropped_however_many_wait() {
+        let (pipe, reader) = pipe();
+        pipe.send(frame(1, 1 << 20));
+        for _ in 0..10 * ANSWERS_MAX {
+            pipe.send(Frame { kind: FrameKind::Notification, text: "n".into() });
+        }
+        let read = tokio::spawn(read_all(reader));
+        until_empty(&pipe).await;
+        pipe.end();
+        assert_eq!(read.await.unwrap().lines().filter(|line| *line == "n").count(), 10 * ANSWERS_MAX);
     }
 
     #[tokio::test]
