@@ -220,6 +220,7 @@ impl Link for Stdio {
     fn close(&self, waits: Waits) -> Pin<Box<dyn Future<Output = End> + Send + '_>> {
         Box::pin(async move {
             let end = self.end.get_or_init(async || {
+                self.process.survey().await;
                 self.pipe.end();
                 let outcome = self.process.stop(waits).await;
                 End {
