@@ -39,7 +39,7 @@ const UNHELD: Waits =
 
 impl Process {
     /// Puts the task behind a leader that was just started.
-    pub(super) fn supervise(leader: Leader, listing: Option<Listing>) -> Self {
+    pub(super) fn supervise(leader: Leader, listing: Listing) -> Self {
         let (orders, ordered) = mpsc::unbounded_channel();
         let (finish, outcome) = watch::channel(None);
         let shared = Shared {
@@ -47,7 +47,7 @@ impl Process {
             exit: leader.subscribe(),
             orders,
             outcome,
-            guardian: listing.as_ref().map(Listing::guardian),
+            guardian: listing.guardian(),
         };
         tokio::spawn(supervise(leader, listing, ordered, finish));
         Self(Arc::new(shared))
@@ -109,7 +109,7 @@ impl Process {
 
 async fn supervise(
     mut leader: Leader,
-    listing: Option<Listing>,
+    listing: Listing,
     mut ordered: mpsc::UnboundedReceiver<Order>,
     finish: watch::Sender<Option<Outcome>>,
 ) {
