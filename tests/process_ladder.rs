@@ -153,7 +153,7 @@ async fn a_helper_ends_although_the_host_reaped_the_leader_before_us() {
 #[tokio::test]
 async fn a_server_that_forks_in_a_loop_leaves_no_member_of_its_group() {
     let script = "trap '' TERM; echo ready; while :; do sleep 0.02 & done";
-    for _ in 0..10 {
+    for _ in 0..50 {
         let Spawned { process, stdout, .. } = started(sh(script)).await;
         assert_eq!(Lines::of(stdout).next().await.unwrap(), "ready");
         let outcome = process.stop(waits(20, 20)).await;
