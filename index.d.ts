@@ -146,7 +146,7 @@ export interface McpConnectOptions extends McpServerOptions {
 
 /**
  * Starts one server and resolves once its tools are known. Until then nothing of it outlives a failure: when this
- * rejects, its processes are gone.
+ * rejects, its processes are gone; only after a timeout or an abort, one that ignores SIGTERM is ended behind it.
  *
  * Rejects with the codes of {@link normalizeMcpServers}, with ERR_MCP_SPAWN, ERR_MCP_HANDSHAKE,
  * ERR_MCP_PROTOCOL_VERSION, ERR_MCP_TIMEOUT, ERR_MCP_TOO_MANY_TOOLS (more than 256), ERR_MCP_TOO_MANY_PAGES (more than

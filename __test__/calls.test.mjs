@@ -237,6 +237,10 @@ test('a result that asks for input is refused as such', async t => {
   const text = '{"resultType":"input_required","inputRequests":{}}'
   const error = await failure(connection.callTool('result', { text }))
   assert.equal(error.code, 'ERR_MCP_INPUT_REQUIRED')
+  const unknown = await failure(connection.callTool('result', { text: '{"resultType":"riddle"}' }))
+  assert.equal(unknown.code, 'ERR_MCP_INVALID_MESSAGE')
+  const complete = '{"content":[],"isError":false,"resultType":"complete"}'
+  assert.deepEqual(await connection.callTool('result', { text: complete }), JSON.parse(complete))
 })
 
 test('200 calls at once, answered in reverse, each get their own answer', async t => {
@@ -328,4 +332,16 @@ test('request sends any method and gives the raw result', async t => {
     assert.equal((await failure(connection.request('ping', params))).details.path, 'params')
   }
   assert.equal(received(log, 'ping').length, 2)
+})
+
+test('a slip in the official call shape is refused and not sent without its arguments', async t => {
+  const { connection, log } = await connected(t)
+  const error = await failure(connection.callTool({ name: 'echo', argumentz: { text: 'hi' } }))
+  assert.equal(error.code, 'ERR_MCP_INVALID_ARGUMENT')
+  assert.deepEqual(error.details, {
+    path: 'params.argumentz',
+    reason: 'is unknown; did you mean arguments?',
+    nearest: 'arguments',
+  })
+  assert.equal(received(log, 'tools/call').length, 0)
 })

@@ -659,6 +659,24 @@ test('process.env, proxies and objects with undefined entries serve as env', asy
   }
 })
 
+test('options that an object inherits do not count either', async () => {
+  const inherited = {
+    env: null,
+    allowedInheritedEnvKeys: ['NOTES_TOKEN'],
+    signal: AbortSignal.abort(new Error('inherited')),
+    connectTimeout: 0,
+    onClose: 1,
+    partial: true,
+  }
+  const options = Object.create(inherited)
+  assert.deepEqual(await normalizeMcpServers([base], options), await normalizeMcpServers([base]))
+  const inherits = await refused({ inheritEnvironment: ['NOTES_TOKEN'] }, options)
+  assert.equal(inherits.code, 'ERR_MCP_ENV_NOT_ALLOWED')
+  const missing = { ...base, command: ['/no/such/program'] }
+  assert.equal((await failure(connectMcpServer(missing, options))).code, 'ERR_MCP_SPAWN')
+  assert.equal((await failure(connectMcpServers([missing], options))).code, 'ERR_MCP_SPAWN')
+})
+
 test('the options of a connect are checked here too', async () => {
   const { signal } = new AbortController()
   const right = [

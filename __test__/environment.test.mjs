@@ -166,15 +166,25 @@ test('names that are not set are left out, and named where a start fails', async
   assert.equal('NOTES_TOKEN' in seen, false)
   assert.equal(seen.NOTES_USER, '')
 
-  const fails = [
-    ['--exit-at', 'start:3'],
-    ['--exit-at', 'initialize:1'],
-    ['--refuse', '{"code":-32000,"message":"no"}'],
-  ]
-  for (const switches of fails) {
+  const fails = {
+    ERR_MCP_HANDSHAKE: [
+      ['--exit-at', 'start:3'],
+      ['--exit-at', 'initialize:1'],
+      ['--exit-at', 'tools/list:1'],
+      ['--refuse', '{"code":-32000,"message":"no"}'],
+    ],
+    ERR_MCP_PROTOCOL_VERSION: [['--protocol', '1.0']],
+    ERR_MCP_TIMEOUT: [['--silent'], ['--list-silent']],
+    ERR_MCP_RPC: [['--list-error=-32000']],
+    ERR_MCP_INVALID_MESSAGE: [['--list-result', '7']],
+  }
+  for (const [code, switches] of Object.entries(fails).flatMap(([code, all]) =>
+    all.map(each => [code, each]),
+  )) {
     const { definition } = fixture(switches, { inheritEnvironment: names })
-    const error = await failure(connectMcpServer(definition, options))
-    assert.equal(error.code, 'ERR_MCP_HANDSHAKE')
+    const connectTimeout = code === 'ERR_MCP_TIMEOUT' ? 1_000 : undefined
+    const error = await failure(connectMcpServer(definition, { ...options, connectTimeout }))
+    assert.equal(error.code, code, inspect(error))
     assert.deepEqual(error.details.missingEnv, ['NOTES_TOKEN'])
     assert.match(error.message, /NOTES_TOKEN/)
     for (const text of texts(error)) assert.equal(text.includes('notes.example'), false, text)

@@ -180,6 +180,16 @@ test('listTools asks again, replaces tools and gives a list that is the callerâ€
   assert.equal((await failure(connection.callTool('echo'))).code, 'ERR_MCP_TOOL_NOT_FOUND')
 })
 
+test('the meta of a listing goes out with each of its pages', async t => {
+  const { connection, log } = await connected(t, ['--tools', '4', '--page-size', '2'])
+  await connection.listTools({}, { meta: { traceparent: 't' } })
+  const listings = received(log, 'tools/list').map(({ params }) => params)
+  assert.deepEqual(listings.slice(2), [
+    { _meta: { traceparent: 't' } },
+    { cursor: '2', _meta: { traceparent: 't' } },
+  ])
+})
+
 test('when the server tells of a change, tools are the new ones and onToolsChanged hears them', async t => {
   const heard = []
   const { connection } = await connected(t, [], {

@@ -1,6 +1,6 @@
 'use strict'
 
-const { callOptions, isAbortSignal, jsonObject } = require('./call-options.js')
+const { callOptions, isAbortSignal, jsonObject, refuseUnknown } = require('./call-options.js')
 const { invalidArgument } = require('./errors.js')
 const { safely, textOf } = require('./host.js')
 const { toolResult } = require('./results.js')
@@ -237,6 +237,7 @@ function toolCall(nameOrParams, argsOrSchema, given) {
   if (typeof nameOrParams !== 'object' || nameOrParams === null || typeof nameOrParams.name !== 'string') {
     throw invalidArgument('name', 'must be the name of a tool, or an object { name, arguments }')
   }
+  refuseUnknown('params', nameOrParams, ['name', 'arguments', '_meta'])
   const { name, arguments: args, _meta } = nameOrParams
   return { name, args, options: callOptions(_meta === undefined ? given : withMeta(given, _meta)) }
 }

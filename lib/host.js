@@ -33,12 +33,7 @@ class Host {
 
   /** Judges definitions and options; throws the first fault. `shape`: `one`, `group` or `normalize`. */
   plan(definitions, options, shape) {
-    const plans = this.#native.plan(
-      describe(definitions),
-      describe(options),
-      hasEnv(options) ? 'null' : describe(process.env),
-      shape,
-    )
+    const plans = this.#native.plan(describe(definitions), describe(options), describe(process.env), shape)
     if (plans.error) throw fromDescription(JSON.parse(plans.error))
     return plans
   }
@@ -145,14 +140,6 @@ function safely(callback, ...given) {
 function textOf(outcome) {
   if (typeof outcome === 'string') return outcome
   throw fromDescription(JSON.parse(outcome.error))
-}
-
-function hasEnv(options) {
-  try {
-    return options?.env !== undefined
-  } catch {
-    return true
-  }
 }
 
 function loadBinding() {

@@ -152,7 +152,9 @@ fn says_modern(error: &McpError) -> bool {
 
 /// `answered` without secrets.
 fn version_error(offered: &ProtocolVersion, answered: Value) -> McpError {
-    let shown = answered.as_str().map_or_else(|| answered.to_string(), str::to_owned);
+    let versions = answered.as_array().map_or(std::slice::from_ref(&answered), Vec::as_slice);
+    let shown: Vec<_> = versions.iter().filter_map(Value::as_str).collect();
+    let shown = shown.join(", ");
     let message = format!(
         "The server speaks protocol version {}, this client offered {offered}; see the option `protocol`.",
         &shown[..shown.floor_char_boundary(100)]

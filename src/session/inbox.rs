@@ -19,6 +19,10 @@ const RPC_MESSAGE_MAX: usize = 2_000;
 pub(super) const LISTING: Terms =
     Terms { phase: "list", timeout: None, total: None, reset_on_progress: false, on_progress: None };
 
+/// What a session asks before it is connected: from a server it is an echo (`command: ['/bin/cat']`), which would go on to take our
+/// refusal for its answer.
+const ONLY_CLIENTS_ASK: [&str; 2] = ["initialize", "server/discover"];
+
 pub(super) struct Inbox(pub(super) Arc<Shared>);
 
 impl Receiver for Inbox {
@@ -54,6 +58,11 @@ impl Shared {
         match message {
             Message::Result { id, result } => self.calls.answered(&id, Ok(result)),
             Message::Error { id, error } => self.calls.answered(&id, Err(self.rpc_error(&error))),
+            Message::Request { method, .. } if ONLY_CLIENTS_ASK.contains(&method.as_str()) => {
+                let message = "The server sends back what it is sent; is the command an MCP server?";
+                let error = McpError::new(ErrorCode::Handshake, message).of_server(&self.id);
+                self.end(Reason::ProtocolError, &error);
+            }
             Message::Request { id, method } => {
                 // A modern server has no requests, and must not be sent a response (2026-07-28, stdio).
                 if let Some(link) = self.link.get().filter(|_| self.modern_meta().is_none()) {
@@ -111,7 +120,7 @@ impl Shared {
             if shared.closing.load(Ordering::Acquire) || !shared.connected.load(Ordering::Acquire) {
                 return;
             }
-            match shared.list_again(LISTING).await {
+            match shared.list_again(LISTING, None).await {
                 Ok(tools) => shared.owner.heard(Event::ToolsChanged(tools)),
                 Err(error) if shared.closing.load(Ordering::Acquire) => drop(error),
                 Err(error) => {

@@ -147,10 +147,12 @@ impl Session {
 
     /// Lists the tools again; settles with a JSON array, which is then what may be called.
     #[must_use]
-    pub fn list_tools(&self, terms: Terms, settle: Settle) -> tokio::task::AbortHandle {
+    pub fn list_tools(&self, asked: Asked<'_>, settle: Settle) -> tokio::task::AbortHandle {
         let shared = self.0.clone();
+        let terms = asked.terms;
+        let meta = asked.meta.map(str::to_owned);
         let task = self.0.runtime.spawn(async move {
-            let outcome = shared.list_again(terms).await;
+            let outcome = shared.list_again(terms, meta.as_deref()).await;
             settle.with(outcome);
         });
         task.abort_handle()
@@ -288,19 +290,23 @@ impl Shared {
         call.settle.with(Err(call.error.of_server(&self.id)));
     }
 
-    async fn list_again(&self, terms: Terms) -> Outcome {
-        let _one_at_a_time = self.listing.lock().await;
+    async fn list_again(&self, terms: Terms, meta: Option<&str>) -> Outcome {
         let timeout = terms.timeout.unwrap_or(self.timeout);
         let time = terms.total.map_or(timeout, |total| timeout.min(total));
         let each = Terms { timeout: None, total: None, ..terms };
-        let listed = tokio::time::timeout(time, self.list(each)).await;
+        let listing = async {
+            // Waiting for a listing before this one counts: the caller does not know of it.
+            let _one_at_a_time = self.listing.lock().await;
+            self.list(each, meta).await.map(|tools| self.set_tools(tools))
+        };
+        let listed = tokio::time::timeout(time, listing).await;
         let listed = listed.unwrap_or_else(|_| Err(timed_out("list", time, "list its tools")));
-        listed.map(|tools| self.set_tools(tools)).map_err(|error| error.of_server(&self.id))
+        listed.map_err(|error| error.of_server(&self.id))
     }
 
-    async fn list(&self, terms: Terms) -> Result<Tools, McpError> {
+    async fn list(&self, terms: Terms, meta: Option<&str>) -> Result<Tools, McpError> {
         if self.negotiated.get().is_some_and(Negotiated::offers_tools) {
-            listing::list(self, terms).await
+            listing::list(self, terms, meta).await
         } else if let Some(gone) = self.calls.gone() {
             Err(gone)
         } else {

@@ -115,7 +115,7 @@ impl Stdio {
         let gone = if let Err(error) = self.read(&stdout, limit, receiver).await {
             Gone { error, protocol_error: true }
         } else {
-            // The exit code usually comes a moment after the end of stdout, or has come before it.
+            // The exit code usually comes a moment after the end of a pipe, or has come before it.
             let _ = tokio::time::timeout(EXIT_WAIT, self.process.exited()).await;
             let _ = tokio::time::timeout(STDERR_WAIT, self.stderr.drained()).await;
             Gone { error: self.obituary(), protocol_error: self.process.exit().is_none() }
@@ -134,6 +134,7 @@ impl Stdio {
                 None => tokio::select! {
                     biased;
                     _ = self.process.exited() => { last_bytes = Some(0); continue }
+                    () = self.pipe.broken() => { last_bytes = Some(0); continue }
                     read = read_some(stdout, space) => read,
                 },
                 Some(bytes) if bytes > LAST_READ_MAX => Read::End,
@@ -215,7 +216,7 @@ impl Stdio {
                 (None, Some(signal)) => format!("was ended by {signal}"),
                 (None, None) => "has left".to_owned(),
             },
-            None => "closed its stdout without exiting".to_owned(),
+            None => "closed its stdin or stdout without exiting".to_owned(),
         };
         let said = telling_line(&stderr).map(|line| format!("; its stderr says: {line}"));
         McpError::new(ErrorCode::Exited, format!("The server {how}{}.", said.unwrap_or_default()))

@@ -9,6 +9,7 @@ use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tokio::io::Interest;
 use tokio::net::unix::pipe::Sender;
 use tokio::sync::Notify;
 
@@ -22,6 +23,18 @@ pub struct Pipe {
     state: Mutex<State>,
     /// Something was queued, or the pipe was ended.
     changed: Notify,
+    /// The server reads no more.
+    broken: Notify,
+}
+
+/// How far a write came.
+#[derive(Debug, PartialEq, Eq)]
+enum Written {
+    All,
+    /// The kernel's buffer is full.
+    Part,
+    /// Nobody reads any more.
+    Broken,
 }
 
 struct State {
@@ -39,7 +52,7 @@ impl Pipe {
     pub fn new(fd: OwnedFd) -> std::io::Result<Self> {
         let sender = Some(Arc::new(Sender::from_owned_fd(fd)?));
         let state = State { sender, queue: VecDeque::new(), written: 0, unasked: 0, bytes: 0 };
-        Ok(Self { state: Mutex::new(state), changed: Notify::new() })
+        Ok(Self { state: Mutex::new(state), changed: Notify::new(), broken: Notify::new() })
     }
 
     /// Writes a frame, or queues what does not fit.
@@ -57,7 +70,7 @@ impl Pipe {
         }
         let was_idle = state.queue.is_empty();
         state.queue.push_back(frame);
-        if was_idle && !state.write() {
+        if was_idle && self.write(&mut state) != Written::All {
             self.changed.notify_one();
         }
         if state.sender.is_none() { Sent::Gone } else { Sent::Taken }
@@ -88,14 +101,32 @@ impl Pipe {
             let Some(sender) = self.lock().sender.clone() else { return };
             tokio::select! {
                 () = self.changed.notified() => {}
+                // Nobody is left to read what was written, or will be: a call that is on its way would wait for its timeout.
+                _ = sender.ready(Interest::ERROR) => {
+                    self.lock().clear();
+                    self.broken.notify_one();
+                }
                 ready = sender.writable(), if self.has_queued() => {
                     if ready.is_err() {
                         self.end();
                     }
-                    self.lock().write();
+                    self.write(&mut self.lock());
                 }
             }
         }
+    }
+
+    /// Resolves when the server has closed its input.
+    pub async fn broken(&self) {
+        self.broken.notified().await;
+    }
+
+    fn write(&self, state: &mut State) -> Written {
+        let written = state.write();
+        if written == Written::Broken {
+            self.broken.notify_one();
+        }
+        written
     }
 
     fn has_queued(&self) -> bool {
@@ -108,8 +139,8 @@ impl Pipe {
 }
 
 impl State {
-    /// Writes as much as goes at once; true when the queue is empty or the pipe is gone.
-    fn write(&mut self) -> bool {
+    /// Writes as much as goes at once.
+    fn write(&mut self) -> Written {
         while let (Some(sender), Some(frame)) = (&self.sender, self.queue.front()) {
             match sender.try_write(&frame.text.as_bytes()[self.written..]) {
                 Ok(count) => {
@@ -123,14 +154,16 @@ impl State {
                 }
                 Err(error) => match error.kind() {
                     ErrorKind::Interrupted => {}
-                    ErrorKind::WouldBlock => return false,
-                    // EPIPE: nobody reads. That the server is gone is the watcher's to say, with its exit code. Node and Rust ignore
-                    // SIGPIPE, so this is an error and not a signal.
-                    _ => self.clear(),
+                    ErrorKind::WouldBlock => return Written::Part,
+                    // EPIPE. Node and Rust ignore SIGPIPE, so this is an error and not a signal.
+                    _ => {
+                        self.clear();
+                        return Written::Broken;
+                    }
                 },
             }
         }
-        true
+        Written::All
     }
 
     fn clear(&mut self) {
@@ -239,11 +272,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reader_that_is_gone_is_no_signal_and_no_error_here() {
+    async fn a_reader_that_is_gone_is_no_signal_and_is_noticed_without_a_write() {
         let (pipe, reader) = pipe();
+        assert_eq!(pipe.send(frame(1, 10)), Sent::Taken);
         drop(reader);
-        while pipe.send(frame(1, 10)) == Sent::Taken {
-            tokio::task::yield_now().await;
-        }
+        pipe.broken().await;
+        assert_eq!(pipe.send(frame(2, 10)), Sent::Gone);
     }
 }
