@@ -51,19 +51,14 @@ impl Stray {
 
 /// Everybody alive who descends from the group and is not in it.
 pub(super) async fn outside(group: Group) -> Vec<Stray> {
+    let group = group.number();
     let found = proc::on_the_pool(move || {
-        // The usual server has no children, and then there is nobody to look for. (Save below a member of the group whose own
-        // parent has ended; not worth a look at each process of the system at each close.)
-        let group = group.number();
-        if Stat::of(group).is_some_and(|leader| leader.lives()) && proc::is_childless(group) {
-            return Vec::new();
-        }
-        let Some(everybody) = proc::everybody() else { return Vec::new() };
-        let members = everybody.iter().filter(|(_, stat)| stat.group == group).map(|(pid, _)| *pid).collect();
-        descendants(&everybody, members)
-            .filter(|(_, stat)| stat.group != group)
-            .filter_map(|(pid, stat)| Stray::held(*pid, stat))
-            .collect()
+        // From a living leader downwards: far less to read. (Nobody is found below a member of the group whose own parent has ended;
+        // that is not worth a look at each process of the system at each close.)
+        let leads = Stat::of(group).is_some_and(|leader| leader.lives());
+        let below = if leads { proc::below([group]) } else { None };
+        let found = below.unwrap_or_else(|| search(|(_, stat)| stat.group == group));
+        hold(found.iter().filter(|(_, stat)| stat.group != group))
     });
     found.await.unwrap_or_default()
 }
@@ -72,29 +67,34 @@ pub(super) async fn outside(group: Group) -> Vec<Stray> {
 pub(super) async fn below(strays: &[Stray]) -> Vec<Stray> {
     let known: Vec<(i32, u64)> = strays.iter().map(|stray| (stray.pid.as_raw_pid(), stray.start)).collect();
     let found = proc::on_the_pool(move || {
-        let Some(everybody) = proc::everybody() else { return Vec::new() };
         let is_known = |(pid, stat): &(i32, Stat)| known.contains(&(*pid, stat.start));
-        let roots = everybody.iter().filter(|one| is_known(one)).map(|(pid, _)| *pid).collect();
-        descendants(&everybody, roots)
-            .filter(|one| !is_known(one))
-            .filter_map(|(pid, stat)| Stray::held(*pid, stat))
-            .collect()
+        let below = proc::below(known.iter().map(|(pid, _)| *pid));
+        let found = below.unwrap_or_else(|| search(is_known));
+        hold(found.iter().filter(|one| !is_known(one)))
     });
     found.await.unwrap_or_default()
 }
 
-/// The living among these and whoever descends from them. Never PID 1 or this process, whatever `/proc` says.
-fn descendants(everybody: &[(i32, Stat)], mut family: HashSet<i32>) -> impl Iterator<Item = &(i32, Stat)> {
+/// Never PID 1 or this process, whatever `/proc` says.
+fn hold<'a>(found: impl Iterator<Item = &'a (i32, Stat)>) -> Vec<Stray> {
     let own = getpid().as_raw_pid();
+    let others = found.filter(|(pid, stat)| *pid > 1 && *pid != own && stat.lives());
+    others.filter_map(|(pid, stat)| Stray::held(*pid, stat)).collect()
+}
+
+/// These and whoever descends from them, among all processes of the system.
+fn search(is_root: impl Fn(&(i32, Stat)) -> bool) -> Vec<(i32, Stat)> {
+    let everybody = proc::everybody().unwrap_or_default();
+    let mut family: HashSet<i32> = everybody.iter().filter(|one| is_root(one)).map(|(pid, _)| *pid).collect();
     let mut size = 0;
     // A child may have a smaller number than its parent: again, until a round finds nobody new.
     while size != family.len() {
         size = family.len();
-        for (pid, stat) in everybody {
-            if *pid > 1 && *pid != own && family.contains(&stat.parent) {
+        for (pid, stat) in &everybody {
+            if family.contains(&stat.parent) {
                 family.insert(*pid);
             }
         }
     }
-    everybody.iter().filter(move |(pid, stat)| family.contains(pid) && stat.lives())
+    everybody.into_iter().filter(|(pid, _)| family.contains(pid)).collect()
 }
