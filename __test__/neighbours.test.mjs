@@ -16,7 +16,7 @@ test('an interrupt from the terminal reaches the host and not its servers', asyn
     say(connection.pid)
     setInterval(() => {}, 60_000)
     process.stdin.once('data', async () => say((await connection.callTool('echo', { still: 'here' })).structuredContent))`,
-    { given: { definition: fixture().definition }, under: ['setsid'] },
+    { given: { definition: fixture().definition }, detached: true },
   )
   const server = seen(await program.next())
   const group = program.child.pid
