@@ -31,9 +31,11 @@ test('an interrupt from the terminal reaches the host and not its servers', asyn
 })
 
 test('no neighbour holds the input of a server open: not a server that was started later, nor a child of Node', async t => {
-  const first = await connected(t)
-  const second = await connected(t)
-  const sleeper = spawn('sleep', ['30'], { stdio: 'ignore' })
+  // Longer than a loaded machine needs to run the end of a program.
+  const patient = { shutdown: { endOfInput: 20_000 } }
+  const first = await connected(t, [], patient)
+  const second = await connected(t, [], patient)
+  const sleeper = spawn('sleep', ['300'], { stdio: 'ignore' })
   t.after(() => sleeper.kill())
   await once(sleeper, 'spawn')
   const info = await first.connection.close()
