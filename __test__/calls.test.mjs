@@ -14,12 +14,26 @@ test('the three shapes of callTool send the same', async t => {
     await connection.callTool({ name: 'echo', arguments: { a: 1 } }),
     await connection.callTool({ name: 'echo', arguments: { a: 1 } }, undefined, { signal }),
     await connection.callTool({ name: 'echo', arguments: { a: 1 } }, { parse: () => 'ignored' }),
+    await connection.callTool({ name: 'echo', arguments: { a: 1 } }, { '~standard': {} }, { signal }),
+    await connection.callTool({ name: 'echo', arguments: { a: 1 } }, null),
+    await connection.callTool({ name: 'echo', arguments: { a: 1 } }, { signal }),
   ]
   for (const result of results) assert.deepEqual(result, results[0])
   const calls = received(log, 'tools/call')
-  assert.equal(calls.length, 6)
+  assert.equal(calls.length, results.length)
   for (const { params } of calls) assert.deepEqual(params, { name: 'echo', arguments: { a: 1 } })
-  assert.equal(new Set(calls.map(({ id }) => id)).size, 6)
+  assert.equal(new Set(calls.map(({ id }) => id)).size, results.length)
+})
+
+test('options that stand where version 2 of the official client has them count', async t => {
+  const { connection, log } = await connected(t)
+  const params = { name: 'echo', arguments: {} }
+  for (const options of [AbortSignal.abort('enough'), { signal: AbortSignal.abort('enough') }]) {
+    assert.equal(await failure(connection.callTool(params, options)), 'enough')
+  }
+  const unknown = await failure(connection.callTool(params, { timout: 5_000 }))
+  assert.equal(unknown.details.path, 'options.timout')
+  assert.deepEqual(received(log, 'tools/call'), [])
 })
 
 test('missing arguments are {} on the wire, in each shape', async t => {
@@ -182,6 +196,14 @@ test('odd errors are errors too', async t => {
   }
 })
 
+test('an error that was cut in the middle of an emoji keeps its message and its data', async t => {
+  const { connection } = await connected(t)
+  const error = '{"code":-1,"message":"too long: \\ud83d","data":{"text":"\\ud83d\\ude00\\ud83d"}}'
+  const { message, details } = await failure(connection.callTool('rpc_error', { error }))
+  assert.match(message, /too long: \ufffd$/)
+  assert.deepEqual(details.data, { text: '😀\ufffd' })
+})
+
 test('a result is what JSON.parse makes of the text on the wire', async t => {
   const { connection } = await connected(t)
   const deep = `${'[{"a":'.repeat(500)}1${'}]'.repeat(500)}`
@@ -251,7 +273,7 @@ test('200 calls at once, answered in reverse, each get their own answer', async 
     results.map(({ content }) => Number(content[0].text)),
     indexes,
   )
-  assert.equal(connection.diagnostics().pendingCalls, 0)
+  assert.equal(connection.diagnostics().pendingRequests, 0)
 })
 
 test('answers in one batch, with ids as text or as fractions, reach their calls', async t => {
@@ -320,6 +342,7 @@ test('request sends any method and gives the raw result', async t => {
     assert.deepEqual(await connection.request('odd/result', { text }), JSON.parse(text))
   }
   await connection.request('ping', {}, { meta: { traceparent: 't' } })
+  assert.equal(await connection.request('odd/result', { text: '8' }, { meta: {} }), 8)
   const [first, last] = received(log, 'ping')
   assert.deepEqual(Object.keys(first), ['jsonrpc', 'id', 'method'])
   assert.deepEqual(last.params, { _meta: { traceparent: 't' } })

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { connected, ended, failure, logged, received, soon } from './support/fixture.mjs'
+import { pathToFileURL } from 'node:url'
+import { connected, ended, failure, logged, received, SERVER, soon, workflow } from './support/fixture.mjs'
 import { gone, lives, seen } from './support/processes.mjs'
 
 /** Short waits, for servers that ignore the end of their input, or SIGTERM, or both. */
@@ -24,6 +25,20 @@ test('close ends the input, waits for the server and tells how it ended', async 
   assert.equal(lives(server), false)
   assert.deepEqual(logged(log).at(-1), '#end')
   assert.ok(Object.isFrozen(info) && Object.isFrozen(info.survivors))
+})
+
+test('what a server writes to stderr as it leaves is heard before its end', async () => {
+  const farewell = `${'x'.repeat(1_000)}\n`.repeat(50)
+  const code = `
+    process.on('exit', () => require('fs').writeSync(2, ${JSON.stringify(farewell)} + 'last words\\n'))
+    import(${JSON.stringify(pathToFileURL(SERVER))})`
+  const heard = []
+  const connection = await workflow.connectMcpServer(
+    { id: 'fixture', command: [process.execPath, '-e', code] },
+    { onStderr: line => heard.push(line), onClose: () => heard.push('closed') },
+  )
+  assert.equal((await connection.close()).ended, 'end-of-input')
+  assert.deepEqual(heard.slice(-2), ['last words', 'closed'])
 })
 
 test('close is idempotent: thrice in one tick, and again later', async t => {
@@ -70,7 +85,7 @@ test('what a connection knows stays after close', async t => {
   assert.equal(connection.pid, pid)
   assert.equal(connection.serverInfo.name, 'fixture')
   assert.equal(connection.stderr(), 'ready')
-  assert.equal(connection.diagnostics().pendingCalls, 0)
+  assert.equal(connection.diagnostics().pendingRequests, 0)
   assert.equal(connection.ref(), connection)
   assert.equal(connection.unref(), connection)
 })
@@ -188,8 +203,9 @@ for (const [how, exitCode, signal] of [
     assert.deepEqual(heard, [[info, 'fixture']])
     for (const later of [connection.callTool('echo'), connection.request('ping'), connection.listTools()]) {
       const error = await failure(later)
-      assert.equal(error.code, 'ERR_MCP_EXITED')
-      assert.equal(error.details.exitCode, exitCode)
+      assert.equal(error.code, 'ERR_MCP_CLOSED')
+      assert.match(error.message, /^The connection to fixture is closed: it .*out of memory/)
+      assert.deepEqual([error.cause.code, error.cause.details.exitCode], ['ERR_MCP_EXITED', exitCode])
     }
     assert.equal(await connection.close(), info)
     assert.equal(connection.tools, tools)

@@ -128,16 +128,17 @@ test('an aborted connect does not leave a stubborn server behind', async () => {
   await gone(server)
 })
 
-test("a server that does not know server/discover, asked with protocol 'modern', refuses", async () => {
+test("a server that does not know server/discover does not speak what protocol 'modern' asks for", async () => {
   const { error, log } = await failedStart([], { protocol: 'modern' })
-  assert.equal(error.code, 'ERR_MCP_HANDSHAKE')
-  assert.equal(error.details.rpcCode, -32601)
+  assert.equal(error.code, 'ERR_MCP_PROTOCOL_VERSION')
+  assert.deepEqual([error.details.offered, error.details.answered], ['2026-07-28', null])
+  assert.equal(error.cause.details.rpcCode, -32601)
   assert.deepEqual(received(log, 'initialize'), [])
 })
 
-test('a failed start shows at most 8 KiB of stderr, its end', async () => {
+test('a failed start shows at most 4 KiB of stderr, its end', async () => {
   const { error } = await failedStart(['--flood', '100000', '--exit-at', 'initialize:1'])
-  assert.ok(error.details.stderr.length <= 8 * 1024)
+  assert.ok(error.details.stderr.length <= 4 * 1024)
   assert.match(error.details.stderr, /flood 100$/)
 })
 

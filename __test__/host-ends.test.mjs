@@ -72,6 +72,17 @@ const ENDS = [
     code: `${PENDING} process.abort()`,
     ended: { code: null, signal: 'SIGABRT' },
   },
+  {
+    name: 'still calls and closes the connection in its exit listeners',
+    code: `${CONNECTED}
+      process.on('exit', () => {
+        connection.callTool('echo').catch(() => {})
+        connection.stderr()
+        connection.diagnostics()
+        connection.close()
+      })`,
+    ended: { code: 0, signal: null },
+  },
   ...['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGKILL'].map(signal => ({
     name: `is ended by ${signal} in the middle of 20 calls`,
     code: `${PENDING} setInterval(() => {}, 60_000)`,
@@ -135,7 +146,11 @@ test('eight servers of one host, polite and stubborn, all end with it', async ()
 
 test('a server that is still starting ends with its host', async () => {
   const { definition, log } = fixture(['--silent', ...STUBBORN])
-  const program = host(`await workflow.connectMcpServer(given.definition)`, { given: { definition } })
+  // The guardian runs since the first server; only then it is told of the second at once.
+  const program = host(`${CONNECTED} await workflow.connectMcpServer(given.starting)`, {
+    given: { definition: fixture().definition, starting: definition },
+  })
+  await serverOf(program)
   const server = seen(await soon(() => loggedPid(log), 'the start of the server'))
   started.add(server)
   program.child.kill('SIGKILL')
@@ -161,6 +176,25 @@ test('a host that awaits close() ends by itself right after it, with nothing lef
   })
   assert.equal(lives(server), false)
   assert.equal((await program.ended).code, 0)
+})
+
+test('the guardian ends with its host, and there is none where it is turned off', linux, async () => {
+  for (const [guardian, count] of [
+    [true, 2],
+    [false, 1],
+  ]) {
+    const program = host(CONNECTED, { given: { definition: fixture().definition, options: { guardian } } })
+    const server = seen(await program.next())
+    started.add(server)
+    const children = () => childrenOf(program.child.pid).map(({ pid }) => seen(pid))
+    // It is started beside the first server, which does not wait for it.
+    if (guardian) await soon(() => children().length === count, 'the guardian')
+    const helpers = children()
+    assert.equal(helpers.length, count)
+    program.tell()
+    await program.ended
+    for (const helper of helpers) await gone(helper)
+  }
 })
 
 // ───────────────────────────── what keeps a host alive ─────────────────────────────
@@ -261,7 +295,27 @@ test('a connection that nobody holds is collected and ends its server, which tel
   assert.equal((await program.ended).code, 0)
 })
 
-test('a pending call, an agent tool and a method keep a connection from being collected', async () => {
+test('a group that nobody holds is collected, all its connections with it', async () => {
+  const program = collecting(
+    `let ended = 0
+    await (async () => {
+      const group = await workflow.connectMcpServers(given.definitions, { onClose: () => { ended++ } })
+      for (const { pid } of group.connections) {
+        say(pid)
+        told()
+      }
+    })()
+    await collectUntil(() => ended === 2)
+    say(ended)`,
+    { definitions: [fixture().definition, { ...fixture().definition, id: 'other' }] },
+  )
+  const servers = [await serverOf(program), await serverOf(program)]
+  assert.equal(await program.next(), 2)
+  for (const server of servers) await gone(server)
+  assert.equal((await program.ended).code, 0)
+})
+
+test('a pending call, an agent tool, a method and its own callbacks keep a connection from being collected', async () => {
   const program = collecting(
     `const connect = async () => {
       const connection = await workflow.connectMcpServer(given.definition)
@@ -284,6 +338,15 @@ test('a pending call, an agent tool and a method keep a connection from being co
     await collect()
     say((await callTool('echo', { by: 'method' })).structuredContent)
     callTool = undefined
+    // Nothing but one of its own callbacks.
+    await (async () => {
+      const connection = await workflow.connectMcpServer(given.definition, { onClose: () => connection.id })
+      say(connection.pid)
+      told()
+    })()
+    await collect()
+    say('kept')
+    told()
     // ref() keeps the process alive while the connection is open, but by itself it does not keep that open.
     ;(await connect()).ref()
     await collect()`,
@@ -296,7 +359,12 @@ test('a pending call, an agent tool and a method keep a connection from being co
   const third = await serverOf(program)
   assert.deepEqual(await program.next(), { by: 'method' })
   const fourth = await serverOf(program)
-  for (const server of [first, second, third, fourth]) await gone(server)
+  assert.equal(await program.next(), 'kept')
+  for (const server of [first, second, third]) await gone(server)
+  assert.ok(lives(fourth))
+  program.tell()
+  const fifth = await serverOf(program)
+  for (const server of [fourth, fifth]) await gone(server)
   const { code, stderr } = await program.ended
   assert.equal(code, 0, stderr)
 })
@@ -347,10 +415,7 @@ test(
 )
 
 function footprint(pid) {
-  const children = readdirSync('/proc')
-    .filter(name => /^\d+$/.test(name))
-    .map(state)
-    .filter(process => process?.parent === pid)
+  const children = childrenOf(pid)
   return {
     descriptors: readdirSync(`/proc/${pid}/fd`).length,
     threads: readdirSync(`/proc/${pid}/task`).length,
@@ -359,11 +424,16 @@ function footprint(pid) {
   }
 }
 
+function childrenOf(pid) {
+  const all = readdirSync('/proc').filter(name => /^\d+$/.test(name))
+  return all.map(state).filter(process => process?.parent === pid)
+}
+
 function state(pid) {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
     const [state, parent] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    return { state, parent: Number(parent) }
+    return { pid: Number(pid), state, parent: Number(parent) }
   } catch {
     return undefined
   }

@@ -166,9 +166,11 @@ test('log messages are heard as they were sent', async t => {
   const log = [
     { level: 'warning', logger: 'db', data: { rows: [1, null] } },
     { level: 'info', data: 'text' },
+    { level: 'info', data: 'cut in the middle of an emoji: \ud83d' },
   ]
   await connection.callTool('say', { log })
-  await soon(() => heard.length === 2)
+  await soon(() => heard.length === log.length)
+  log[2].data = 'cut in the middle of an emoji: \ufffd'
   assert.deepEqual(
     heard,
     log.map(message => [message, 'fixture']),
@@ -179,12 +181,12 @@ test('diagnostics count what went to and fro', async t => {
   const { connection } = await connected(t)
   const before = connection.diagnostics()
   const pending = connection.callTool('sleep', { ms: 200 })
-  assert.equal(connection.diagnostics().pendingCalls, 1)
+  assert.equal(connection.diagnostics().pendingRequests, 1)
   await pending
   await connection.callTool('echo', { text: 'x'.repeat(1_000) })
   const after = connection.diagnostics()
-  assert.equal(after.pendingCalls, 0)
-  assert.equal(after.calls - before.calls, 2)
+  assert.equal(after.pendingRequests, 0)
+  assert.equal(after.requests - before.requests, 2)
   assert.ok(after.bytesSent - before.bytesSent > 1_000)
   assert.ok(after.bytesReceived - before.bytesReceived > 2_000)
   assert.ok(after.handshakeMs > 0)

@@ -180,11 +180,23 @@ test('listTools asks again, replaces tools and gives a list that is the callerâ€
   assert.equal((await failure(connection.callTool('echo'))).code, 'ERR_MCP_TOOL_NOT_FOUND')
 })
 
-test('the meta of a listing goes out with each of its pages', async t => {
+test('the timeout of a listing also bounds its wait for another one', async t => {
+  const { connection } = await connected(t, ['--list-slow', '1000'])
+  const order = []
+  const first = connection.listTools().finally(() => order.push('first'))
+  const second = failure(connection.listTools(undefined, { timeout: 50 })).finally(() => order.push('second'))
+  assert.deepEqual((await second).details, { phase: 'list', ms: 50 })
+  await first
+  assert.deepEqual(order, ['second', 'first'])
+})
+
+test('meta goes out with each page of a listing', async t => {
   const { connection, log } = await connected(t, ['--tools', '4', '--page-size', '2'])
-  await connection.listTools({}, { meta: { traceparent: 't' } })
-  const listings = received(log, 'tools/list').map(({ params }) => params)
-  assert.deepEqual(listings.slice(2), [
+  await connection.listTools(undefined, { meta: { traceparent: 't' } })
+  const params = received(log, 'tools/list').map(({ params }) => params)
+  assert.deepEqual(params, [
+    undefined,
+    { cursor: '2' },
     { _meta: { traceparent: 't' } },
     { cursor: '2', _meta: { traceparent: 't' } },
   ])

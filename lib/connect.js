@@ -70,6 +70,8 @@ async function connect(host, plans, index, id, signal, callbacks) {
     textOf(outcome)
   } catch (error) {
     state.unlisten()
+    // It has ended already, unless what it said of itself could not be taken in.
+    native?.close()
     throw error
   }
   return new McpServerConnection(host, native, state)

@@ -131,6 +131,14 @@ class McpServerConnection {
   }
 }
 
+// What console.log shows: the private parts would show nothing.
+Object.defineProperty(McpServerConnection.prototype, Symbol.for('nodejs.util.inspect.custom'), {
+  value(_depth, options, inspect) {
+    const { id, pid, protocolVersion, serverInfo, tools } = this
+    return `McpServerConnection ${inspect({ id, pid, protocolVersion, serverInfo, tools: tools.length }, options)}`
+  },
+})
+
 // Node has the symbol from 18.18 and 20.4 on.
 if (Symbol.asyncDispose) {
   Object.defineProperty(McpServerConnection.prototype, Symbol.asyncDispose, {
@@ -218,7 +226,7 @@ class ConnectionState {
     } else if (event.tools !== undefined) {
       this.setTools(event.tools)
       if (onToolsChanged) safely(onToolsChanged, this.tools, this.id)
-    } else {
+    } else if (event.closed !== undefined) {
       this.isClosed = true
       this.unlisten()
       this.unref()
@@ -239,7 +247,19 @@ function toolCall(nameOrParams, argsOrSchema, given) {
   }
   refuseUnknown('params', nameOrParams, ['name', 'arguments', '_meta'])
   const { name, arguments: args, _meta } = nameOrParams
-  return { name, args, options: callOptions(_meta === undefined ? given : withMeta(given, _meta)) }
+  // Version 1 of the official client takes (params, resultSchema, options), version 2 (params, options): a signal that stands second
+  // must not get lost.
+  const options = given === undefined && !isSchema(argsOrSchema) ? (argsOrSchema ?? undefined) : given
+  return { name, args, options: callOptions(_meta === undefined ? options : withMeta(options, _meta)) }
+}
+
+/** Whether it is the schema of some validator, which nobody asks here: results are not checked. */
+function isSchema(value) {
+  return (
+    typeof value?.parse === 'function' ||
+    typeof value?.safeParse === 'function' ||
+    Boolean(value?.['~standard'])
+  )
 }
 
 /** Call options with the `_meta` of the params worked in; what they are not stays as it is, for `callOptions` to refuse. */

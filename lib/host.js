@@ -56,7 +56,7 @@ class Host {
         return
       }
       const token = ++this.#lastToken
-      const operation = { resolve, onProgress, arrived, owner, unlisten: undefined }
+      const operation = { resolve, reject, onProgress, arrived, owner, unlisten: undefined }
       if (signal) {
         operation.unlisten = onAbort(signal, () => {
           operation.unlisten()
@@ -73,7 +73,7 @@ class Host {
       } catch (error) {
         operation.unlisten?.()
         this.#finish(token)
-        reject(error)
+        reject(asMcpError(error))
       }
     })
   }
@@ -102,7 +102,8 @@ class Host {
 
   #deliver(batch) {
     for (let index = 0; index < batch.length; index += 3) {
-      this.#deliverOne(batch[index], batch[index + 1], batch[index + 2])
+      // The rest of a batch reaches its callers whatever becomes of one delivery.
+      safely(() => this.#deliverOne(batch[index], batch[index + 1], batch[index + 2]))
     }
   }
 
@@ -120,9 +121,20 @@ class Host {
     }
     operation.unlisten?.()
     this.#finish(token)
-    if (kind !== KIND.error) operation.arrived?.(text)
+    try {
+      if (kind !== KIND.error) operation.arrived?.(text)
+    } catch (error) {
+      operation.reject(asMcpError(error))
+      return
+    }
     operation.resolve(kind === KIND.error ? { error: text } : text)
   }
+}
+
+/** What the native side or we ourselves threw without meaning to: every failure has a code. */
+function asMcpError(error) {
+  if (McpError.is(error)) return error
+  return new McpError(`${error?.message ?? error}`, { code: 'ERR_MCP_INTERNAL', cause: error })
 }
 
 /** Calls a host's callback; what it throws is its own uncaught exception and never keeps the rest of a batch from its callers. */
@@ -167,7 +179,8 @@ function linuxLibc() {
 /** What the loader tried: one message for each path and package, from its chain of causes. */
 function triedPaths(error) {
   const tried = []
-  for (let cause = error; cause instanceof Error && tried.length < 16; cause = cause.cause) {
+  // The first one is the generated loader's own, which blames npm whatever the reason.
+  for (let cause = error.cause; cause instanceof Error && tried.length < 16; cause = cause.cause) {
     tried.push(cause.message.split('\n', 1)[0])
   }
   return tried

@@ -1,6 +1,7 @@
 //! Processes of servers: started, watched, ended with all their descendants.
 //!
 //! - [`spawn`] — a command becomes a [`Process`] in its own group and three pipe ends, or a [`SpawnError`] that explains itself
+//! - [`exec`] — the start of a program, of which no other one inherits a pipe
 //! - [`handle`] — the shared handle, and the one task behind it that watches, runs the ladder and reaps
 //! - [`watch`] — how the direct child ends, seen without reaping it
 //! - [`ladder`] — end of input, SIGTERM, SIGKILL, and how far it had to climb
@@ -16,6 +17,7 @@
 
 mod at_exit;
 mod descendants;
+mod exec;
 mod group;
 mod guardian;
 mod handle;

@@ -1,5 +1,6 @@
 //! The session as its link sees it: what arrives, and what follows from it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -32,7 +33,8 @@ impl Receiver for Inbox {
             Arrival::Message(message) => shared.message(message),
             Arrival::TooLarge { id, limit } => {
                 let message = format!(
-                    "The server's answer is over the limit of {limit} bytes; raise maxMessageBytes if it is legitimate."
+                    "The answer of the server {} is over the limit of {limit} bytes; raise maxMessageBytes if it is legitimate.",
+                    shared.id
                 );
                 let error = McpError::new(ErrorCode::MessageTooLarge, message).with("limit", limit);
                 shared.calls.answered(&answer_id_text(&id), Err(error.of_server(&shared.id)));
@@ -66,7 +68,7 @@ impl Shared {
             Message::Request { id, method } => {
                 // A modern server has no requests, and must not be sent a response (2026-07-28, stdio).
                 if let Some(link) = self.link.get().filter(|_| self.modern_meta().is_none()) {
-                    link.send(Frame { id: None, text: wire::answer(&id, &method) });
+                    link.send(Frame { id: None, is_answer: true, text: wire::answer(&id, &method) });
                 }
             }
             Message::Notification { method, params } => self.notification(&method, params),
@@ -84,7 +86,7 @@ impl Shared {
                     _ => None,
                 };
                 if let Some(listener) = listener {
-                    listener(params);
+                    listener(self.without_secrets(params));
                 }
             }
             "notifications/message" if self.listens.log => {
@@ -98,12 +100,22 @@ impl Shared {
         }
     }
 
+    /// JSON text as it came, unless there is a secret in it: a progress message goes to screens and logs like any other.
+    fn without_secrets(&self, json: String) -> String {
+        match self.redactor.text(&json) {
+            Cow::Borrowed(_) => json,
+            Cow::Owned(_) => self.redactor.json(&json).to_string(),
+        }
+    }
+
     fn rpc_error(&self, error: &RpcError) -> McpError {
         let said = self.redactor.excerpt(&error.message, RPC_MESSAGE_MAX);
-        let said = if said.is_empty() { "(no message)" } else { &said };
         let code = self.redactor.value(error.code.clone());
+        // As the official server writes its messages, which would say the code twice.
+        let said = said.strip_prefix(&format!("MCP error {code}: ")).unwrap_or(&said);
+        let said = if said.is_empty() { "(no message)" } else { said };
         let data = error.data.as_deref().map(|data| self.redactor.json(data));
-        let message = format!("The server answered with error {code}: {said}");
+        let message = format!("The server {} answered with error {code}: {said}", self.id);
         McpError::new(ErrorCode::Rpc, message).with("rpcCode", code).with("data", data).of_server(&self.id)
     }
 

@@ -13,14 +13,14 @@ pub mod read;
 pub mod stderr;
 
 use std::future::Future;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
 use tokio::net::unix::pipe::Receiver as Stdout;
-use tokio::sync::OnceCell;
+use tokio::sync::{Notify, OnceCell};
 
 use self::lines::{Chunk, Lines};
 use self::noise::Noise;
@@ -36,12 +36,14 @@ use crate::process::{self, Command, Ended, Process, SpawnError, Waits};
 /// Larger lines are read on the pool: scanning them would hold up every other session (about 1 ms a MiB).
 const POOL_FROM: usize = 1024 * 1024;
 
-/// How long the exit code is waited for after stdout has ended, and stderr after that.
+/// How long the exit code is waited for after stdout or stdin has ended, and the end of stderr after the exit.
 const EXIT_WAIT: Duration = Duration::from_millis(250);
 const STDERR_WAIT: Duration = Duration::from_millis(100);
 
 /// What a stdio link is made from.
 pub struct Opening {
+    /// The server's name, for messages.
+    pub server: String,
     pub command: Command,
     pub guardian: bool,
     pub max_message_bytes: usize,
@@ -52,11 +54,14 @@ pub struct Opening {
 
 /// One server process and the three pipes to it.
 pub struct Stdio {
+    server: String,
     process: Process,
     pipe: Pipe,
     stderr: Stderr,
     noise: Noise,
     received: AtomicU64,
+    /// The server has stopped reading its stdin, which only a write finds out.
+    deaf: Notify,
     end: OnceCell<End>,
 }
 
@@ -68,10 +73,12 @@ pub async fn open(opening: Opening, receiver: Arc<dyn Receiver>) -> Result<Arc<S
         McpError::new(ErrorCode::Internal, format!("The pipes to the server could not be watched: {error}."))
     };
     let stdio = Arc::new(Stdio {
+        server: opening.server,
         pipe: Pipe::new(spawned.stdin).map_err(internal)?,
         stderr: Stderr::new(opening.redactor.clone()),
         noise: Noise::new(opening.redactor),
         received: AtomicU64::new(0),
+        deaf: Notify::new(),
         end: OnceCell::new(),
         process: spawned.process,
     });
@@ -83,7 +90,12 @@ pub async fn open(opening: Opening, receiver: Arc<dyn Receiver>) -> Result<Arc<S
             hears_warnings.warning("WARN_MCP_GUARDIAN", &warning, Vec::new());
         }
     });
-    run(async move { writer.pipe.run().await }, &receiver);
+    let writing = async move {
+        if writer.pipe.run().await {
+            writer.deaf.notify_one();
+        }
+    };
+    run(writing, &receiver);
     let hears_lines = opening.wants_stderr.then(|| {
         let receiver = receiver.clone();
         move |line| receiver.stderr_line(line)
@@ -118,7 +130,7 @@ impl Stdio {
             // The exit code usually comes a moment after the end of a pipe, or has come before it.
             let _ = tokio::time::timeout(EXIT_WAIT, self.process.exited()).await;
             let _ = tokio::time::timeout(STDERR_WAIT, self.stderr.drained()).await;
-            Gone { error: self.obituary(), protocol_error: self.process.exit().is_none() }
+            Gone { error: self.obituary("stdout"), protocol_error: self.process.exit().is_none() }
         };
         receiver.arrived(Arrival::Gone(gone));
     }
@@ -127,6 +139,12 @@ impl Stdio {
     async fn read(&self, stdout: &Stdout, limit: usize, receiver: &dyn Receiver) -> Result<(), McpError> {
         let mut lines = Lines::new(limit);
         let mut last_bytes = None;
+        // Most servers that stop reading are about to leave, and then there is more to say.
+        let deaf = async {
+            self.deaf.notified().await;
+            tokio::time::sleep(EXIT_WAIT).await;
+        };
+        let mut deaf = pin!(deaf);
         loop {
             let space = lines.space();
             let before = space.len();
@@ -134,7 +152,7 @@ impl Stdio {
                 None => tokio::select! {
                     biased;
                     _ = self.process.exited() => { last_bytes = Some(0); continue }
-                    () = self.pipe.broken() => { last_bytes = Some(0); continue }
+                    () = &mut deaf => return Err(self.obituary("stdin")),
                     read = read_some(stdout, space) => read,
                 },
                 Some(bytes) if bytes > LAST_READ_MAX => Read::End,
@@ -151,12 +169,12 @@ impl Stdio {
                     Chunk::Line(line) => self.line(line, receiver).await,
                     Chunk::TooLarge { id: Some(id) } => receiver.arrived(Arrival::TooLarge { id, limit }),
                     Chunk::TooLarge { id: None } => {
-                        return Err(too_large(limit, "it answers no call that could be told"));
+                        return Err(self.too_large(limit, "answers no call that could be told"));
                     }
                 }
             }
             if lines.is_endless() {
-                return Err(too_large(limit, "its end was not in sight"));
+                return Err(self.too_large(limit, "had no end after four times of it"));
             }
         }
         if let Some(rest) = lines.rest() {
@@ -206,8 +224,16 @@ impl Stdio {
         }
     }
 
-    /// What there is to say of a server that has left, or has closed its stdout.
-    fn obituary(&self) -> McpError {
+    fn too_large(&self, limit: usize, why: &str) -> McpError {
+        let server = &self.server;
+        let message = format!(
+            "The server {server} sent a message over the limit of {limit} bytes that {why}; raise maxMessageBytes if it is legitimate."
+        );
+        McpError::new(ErrorCode::MessageTooLarge, message).with("limit", limit)
+    }
+
+    /// What there is to say of a server that has left, or has closed this pipe.
+    fn obituary(&self, pipe: &str) -> McpError {
         let exit = self.process.exit();
         let stderr = self.stderr.tail(STDERR_IN_ERRORS);
         let how = match exit {
@@ -216,13 +242,16 @@ impl Stdio {
                 (None, Some(signal)) => format!("was ended by {signal}"),
                 (None, None) => "has left".to_owned(),
             },
-            None => "closed its stdin or stdout without exiting".to_owned(),
+            None => format!("closed its {pipe} without exiting"),
         };
         let said = telling_line(&stderr).map(|line| format!("; its stderr says: {line}"));
-        McpError::new(ErrorCode::Exited, format!("The server {how}{}.", said.unwrap_or_default()))
-            .with("exitCode", exit.and_then(|exit| exit.code))
-            .with("signal", exit.and_then(|exit| exit.signal_name()))
-            .with("stderr", stderr)
+        McpError::new(
+            ErrorCode::Exited,
+            format!("The server {} {how}{}.", self.server, said.unwrap_or_default()),
+        )
+        .with("exitCode", exit.and_then(|exit| exit.code))
+        .with("signal", exit.and_then(|exit| exit.signal_name()))
+        .with("stderr", stderr)
     }
 }
 
@@ -241,6 +270,8 @@ impl Link for Stdio {
                 self.process.survey().await;
                 self.pipe.end();
                 let outcome = self.process.stop(waits).await;
+                // The last words come before the end.
+                let _ = tokio::time::timeout(STDERR_WAIT, self.stderr.drained()).await;
                 End {
                     exit_code: outcome.exit.and_then(|exit| exit.code),
                     signal: outcome.exit.and_then(|exit| exit.signal_name()),
@@ -285,11 +316,4 @@ fn not_started(error: &SpawnError) -> McpError {
         .with("errno", error.errno)
         .with("path", error.path.to_string_lossy())
         .with("what", error.what.as_str())
-}
-
-fn too_large(limit: usize, why: &str) -> McpError {
-    let message = format!(
-        "The server sent a message over the limit of {limit} bytes, and {why}; raise maxMessageBytes if it is legitimate."
-    );
-    McpError::new(ErrorCode::MessageTooLarge, message).with("limit", limit)
 }
