@@ -44,6 +44,8 @@ export declare class Plans {
   get error(): string | null
   /** The definitions with every default filled in: a JSON array. */
   get normalized(): string
+  /** Whether a group resolves although some of its servers failed. */
+  get partial(): boolean
   /** Starts the server at `index`. The result of the token is its welcome; its events carry the token too. */
   connect(index: number, token: number): Connection
 }

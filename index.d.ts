@@ -519,7 +519,7 @@ export type McpErrorCode =
   | 'ERR_MCP_HANDSHAKE'
   /** No common revision of the protocol. `offered`, `answered`. */
   | 'ERR_MCP_PROTOCOL_VERSION'
-  /** A deadline passed. `phase` ('connect', 'list' or 'call'), `ms`; of a start also `stderr`, `stdoutNoise`, `missingEnv`. */
+  /** A deadline passed; that of a start also has the fields of ERR_MCP_HANDSHAKE. `phase` ('connect', 'list' or 'call'), `ms`. */
   | 'ERR_MCP_TIMEOUT'
   /** The server left while the call was pending. `exitCode`, `signal`, `stderr`. */
   | 'ERR_MCP_EXITED'

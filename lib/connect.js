@@ -3,7 +3,7 @@
 const { onAbort } = require('./aborts.js')
 const { isAbortSignal } = require('./call-options.js')
 const { ConnectionState, McpServerConnection, deepFreeze } = require('./connection.js')
-const { McpError, invalidArgument } = require('./errors.js')
+const { invalidArgument } = require('./errors.js')
 const { textOf, theHost } = require('./host.js')
 
 async function normalizeMcpServers(servers, options) {
@@ -22,20 +22,13 @@ async function connectMcpServers(definitions, options) {
   const host = theHost()
   const plans = host.plan(definitions, options, 'group')
   const ids = JSON.parse(plans.normalized).map(({ id }) => id)
-  if (ids.length === 0) {
-    const reason = 'must hold 1 to 8 definitions, not 0'
-    throw new McpError(`servers ${reason}`, {
-      code: 'ERR_MCP_INVALID_DEFINITION',
-      details: { path: 'servers', reason },
-    })
-  }
-  const { signal, callbacks, partial } = asked(options)
+  const { signal, callbacks } = asked(options)
   const abandon = new AbortController()
   if (signal?.aborted) throw signal.reason
   const unlisten = signal && onAbort(signal, () => abandon.abort(signal.reason))
   const starts = ids.map((id, index) => connect(host, plans, index, id, abandon.signal, callbacks))
   // All or nothing: the first failure ends the others' starts, and they are not waited for before they are told.
-  if (!partial) for (const start of starts) start.catch(reason => abandon.abort(reason))
+  if (!plans.partial) for (const start of starts) start.catch(reason => abandon.abort(reason))
   try {
     const outcomes = await Promise.allSettled(starts)
     if (abandon.signal.aborted) {
@@ -81,10 +74,10 @@ async function connect(host, plans, index, id, signal, callbacks) {
 function asked(options) {
   if (options === undefined || options === null) return { callbacks: {} }
   // Own properties, as they were judged: what an object inherits was not.
-  const { signal, partial, onStderr, onLog, onToolsChanged, onWarning, onClose } = { ...options }
+  const { signal, onStderr, onLog, onToolsChanged, onWarning, onClose } = { ...options }
   if (signal !== undefined && !isAbortSignal(signal))
     throw invalidArgument('options.signal', 'must be an AbortSignal')
-  return { signal, partial, callbacks: { onStderr, onLog, onToolsChanged, onWarning, onClose } }
+  return { signal, callbacks: { onStderr, onLog, onToolsChanged, onWarning, onClose } }
 }
 
 /** Servers that were started together. */

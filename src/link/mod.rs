@@ -57,6 +57,9 @@ pub trait Link: Send + Sync + 'static {
     /// The last `limit` bytes of what the server wrote beside the protocol, redacted.
     fn stderr(&self, limit: usize) -> String;
 
+    /// The one line of it that says the most, for a message of one sentence.
+    fn last_words(&self) -> Option<String>;
+
     /// The first lines or bodies that were no messages, redacted: why a handshake hangs (BR-33).
     fn skipped(&self) -> Vec<String>;
 

@@ -77,6 +77,12 @@ impl Plans {
         Value::Array(definitions.unwrap_or_default()).to_string()
     }
 
+    /// Whether a group resolves although some of its servers failed.
+    #[napi(getter, catch_unwind)]
+    pub fn partial(&self) -> bool {
+        self.judged.as_ref().is_ok_and(|(_, options)| options.partial)
+    }
+
     /// Starts the server at `index`. The result of the token is its welcome; its events carry the token too.
     #[napi(catch_unwind)]
     pub fn connect(&self, index: u32, token: i64) -> napi::Result<Connection> {
@@ -98,10 +104,10 @@ fn judge(
 ) -> Result<(Vec<Definition>, Arc<Options>), McpError> {
     let options = options::judge(&values::read(options), || values::read(host_env), shape == "group")?;
     let definitions = values::read(definitions);
-    let definitions = if shape == "one" {
-        vec![definition::judge_one(&definitions, &options, Platform::HOST)?]
-    } else {
-        definition::judge_all(&definitions, &options, Platform::HOST)?
+    let definitions = match shape {
+        "one" => vec![definition::judge_one(&definitions, &options, Platform::HOST)?],
+        "group" => definition::judge_group(&definitions, &options, Platform::HOST)?,
+        _ => definition::judge_all(&definitions, &options, Platform::HOST)?,
     };
     Ok((definitions, Arc::new(options)))
 }

@@ -124,6 +124,20 @@ pub fn judge_one(input: &Input, options: &Options, platform: Platform) -> Result
     Judge::new(options, platform).definition(&found, &[])
 }
 
+/// Judges an array of 1 to [`MAX_SERVERS`] definitions, which are to be started.
+pub fn judge_group(
+    input: &Input,
+    options: &Options,
+    platform: Platform,
+) -> Result<Vec<Definition>, McpError> {
+    let definitions = judge_all(input, options, platform)?;
+    if definitions.is_empty() {
+        let servers = Found::outermost(ErrorCode::InvalidDefinition, "servers", input);
+        return Err(servers.refusal("is an empty array; allowed are 1 to 8 definitions"));
+    }
+    Ok(definitions)
+}
+
 /// Judges an array of 0 to [`MAX_SERVERS`] definitions; paths are like `servers[1].command[0]`.
 pub fn judge_all(input: &Input, options: &Options, platform: Platform) -> Result<Vec<Definition>, McpError> {
     let servers = Found::outermost(ErrorCode::InvalidDefinition, "servers", input);

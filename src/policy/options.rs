@@ -112,15 +112,13 @@ impl Default for Shutdown {
     }
 }
 
-/// Which callbacks were given: nothing is delivered to one that was not.
+/// Which callbacks were given, of those that cost something: nothing is made for one that was not. Changes of tools and the end of a
+/// connection are delivered in any case.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "five callbacks that know nothing of each other")]
 pub struct Listens {
     pub stderr: bool,
     pub log: bool,
-    pub tools_changed: bool,
     pub warning: bool,
-    pub close: bool,
 }
 
 /// Reads the options of one call; `undefined` is none of them. With `group`, `partial` is known too.
@@ -149,24 +147,22 @@ pub fn judge(input: &Input, host_env: impl FnOnce() -> Input, group: bool) -> Re
     let max_message_bytes = max_message_bytes.map_or(Ok(DEFAULT_MESSAGE_BYTES), |it| {
         it.integer(MESSAGE_BYTES, "bytes").map(|bytes| bytes as usize)
     })?;
+    let shutdown = options.property("shutdown").given().map(|it| shutdown(&it)).transpose()?;
+    let guardian = flag("guardian", true)?;
+    let stderr = listens("onStderr")?;
+    let log = listens("onLog")?;
+    listens("onToolsChanged")?;
+    let warning = listens("onWarning")?;
+    listens("onClose")?;
     Ok(Options {
         allowed_inherited_env_keys,
         env,
         connect_timeout,
         protocol,
         max_message_bytes,
-        shutdown: options
-            .property("shutdown")
-            .given()
-            .map_or_else(|| Ok(Shutdown::default()), |it| shutdown(&it))?,
-        guardian: flag("guardian", true)?,
-        listens: Listens {
-            stderr: listens("onStderr")?,
-            log: listens("onLog")?,
-            tools_changed: listens("onToolsChanged")?,
-            warning: listens("onWarning")?,
-            close: listens("onClose")?,
-        },
+        shutdown: shutdown.unwrap_or_default(),
+        guardian,
+        listens: Listens { stderr, log, warning },
         partial: flag("partial", false)?,
     })
 }

@@ -12,10 +12,11 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::calls::{Calls, Expired};
-use super::inbox::{Inbox, LISTING};
-use super::{Owner, Session, Shared, handshake, milliseconds, sentence_of, wire};
+use super::failed_start::{Phase, explain};
+use super::inbox::Inbox;
+use super::listing::LISTING;
+use super::{Owner, Session, Shared, handshake, milliseconds, wire};
 use crate::error::{ErrorCode, McpError};
-use crate::link::STDERR_IN_ERRORS;
 use crate::link::stdio::{self, Opening};
 use crate::policy::definition::Definition;
 use crate::policy::environment;
@@ -71,8 +72,8 @@ pub async fn connect(
         names: Mutex::new(HashSet::new()),
         listing: tokio::sync::Mutex::new(()),
         refresh_wanted: AtomicBool::new(false),
-        connected: AtomicBool::new(false),
         closing: AtomicBool::new(false),
+        life: Mutex::default(),
         closed: watch::Sender::new(None),
         missing: environment.missing,
         unknown: AtomicU64::new(0),
@@ -99,7 +100,7 @@ pub async fn connect(
         Ok(tools) => {
             shared.handshake_ms.store(milliseconds(started.elapsed()), Ordering::Relaxed);
             warn_of_missing(&shared, &plan.options.env);
-            shared.connected.store(true, Ordering::Release);
+            shared.lives(|life| life.is_connected = true);
             let welcome = welcome(&shared, &tools);
             Ok((Session(shared), welcome))
         }
@@ -114,14 +115,6 @@ pub async fn connect(
             Err(explain(error, &shared, phase, limit))
         }
     }
-}
-
-/// Where a start has got to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    Start,
-    Handshake,
-    Listing,
 }
 
 async fn start(
@@ -179,57 +172,6 @@ fn warn_of_missing(shared: &Shared, env: &[(String, String)]) {
             vec![("key", name.as_str().into()), ("nearest", nearest.into())],
         );
     }
-}
-
-/// Says of a failed start what a person needs to find out why.
-fn explain(error: McpError, shared: &Shared, phase: Phase, limit: Duration) -> McpError {
-    let missing = &shared.missing;
-    let noise = shared.link.get().map(|link| link.skipped()).unwrap_or_default();
-    let stderr = shared.link.get().map(|link| link.stderr(STDERR_IN_ERRORS)).unwrap_or_default();
-    let (done, phase_name) = match phase {
-        Phase::Start => ("started", "connect"),
-        Phase::Handshake => ("answered the handshake", "connect"),
-        Phase::Listing => ("listed its tools", "list"),
-    };
-    let error = match error.code {
-        ErrorCode::Timeout => {
-            let ms = milliseconds(limit);
-            let message =
-                format!("The server {} had not {done} within {ms} ms{}.", shared.id, hint(&noise, &stderr));
-            McpError::new(ErrorCode::Timeout, message).with("phase", phase_name).with("ms", ms)
-        }
-        ErrorCode::Exited => {
-            let mut message =
-                format!("The server {} did not start: {}", shared.id, sentence_of(&shared.id, &error));
-            if let Some(first) = noise.first() {
-                let _ =
-                    write!(message, " It printed on stdout what is no MCP message: {}.", wire::quoted(first));
-            }
-            let mut failed = McpError::new(ErrorCode::Handshake, message);
-            failed.details = error.details.into_iter().filter(|(key, _)| *key != "stderr").collect();
-            failed
-        }
-        // The last two: what a server answers that starts without its token is often its first list.
-        ErrorCode::Handshake | ErrorCode::ProtocolVersion | ErrorCode::Rpc | ErrorCode::InvalidMessage => {
-            error
-        }
-        _ => return error.of_server(&shared.id),
-    };
-    let mut error =
-        error.with("stderr", stderr).with("stdoutNoise", noise).with("missingEnv", missing.clone());
-    if !missing.is_empty() {
-        let _ =
-            write!(error.message, " Not set in the environment it inherits from: {}.", missing.join(", "));
-    }
-    error.of_server(&shared.id)
-}
-
-fn hint(noise: &[String], stderr: &str) -> String {
-    if let Some(first) = noise.first() {
-        return format!("; it printed on stdout what is no MCP message: {}", wire::quoted(first));
-    }
-    let said = stdio::stderr::telling_line(stderr).map(|line| format!("; its stderr says: {line}"));
-    said.unwrap_or_else(|| "; raise connectTimeout if it may take longer, for a download say".to_owned())
 }
 
 fn welcome(shared: &Shared, tools: &str) -> Welcome {

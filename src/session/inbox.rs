@@ -6,7 +6,6 @@ use std::sync::atomic::Ordering;
 
 use serde_json::Value;
 
-use super::calls::Terms;
 use super::{Event, Reason, Shared, wire};
 use crate::error::{ErrorCode, McpError};
 use crate::link::envelope::{AnswerId, Message, RpcError, answer_id_text};
@@ -15,10 +14,6 @@ use crate::link::{Arrival, Frame, Receiver};
 
 /// As much of a server's error text as is shown.
 const RPC_MESSAGE_MAX: usize = 2_000;
-
-/// Terms of a listing that the session itself asks for; the session's timeout bounds it as a whole.
-pub(super) const LISTING: Terms =
-    Terms { phase: "list", timeout: None, total: None, reset_on_progress: false, on_progress: None };
 
 /// What a session asks before it is connected: from a server it is an echo (`command: ['/bin/cat']`), which would go on to take our
 /// refusal for its answer.
@@ -117,32 +112,5 @@ impl Shared {
         let data = error.data.as_deref().map(|data| self.redactor.json(data));
         let message = format!("The server {} answered with error {code}: {said}", self.id);
         McpError::new(ErrorCode::Rpc, message).with("rpcCode", code).with("data", data).of_server(&self.id)
-    }
-
-    /// The server says that its tools changed.
-    fn refresh(self: &Arc<Self>) {
-        if self.refresh_wanted.swap(true, Ordering::AcqRel) {
-            return;
-        }
-        let shared = self.clone();
-        self.runtime.spawn(async move {
-            // Wait for the listing under way: a change that is told while it runs may not be in it.
-            drop(shared.listing.lock().await);
-            shared.refresh_wanted.store(false, Ordering::Release);
-            if shared.closing.load(Ordering::Acquire) || !shared.connected.load(Ordering::Acquire) {
-                return;
-            }
-            match shared.list_again(LISTING, None).await {
-                Ok(tools) => shared.owner.heard(Event::ToolsChanged(tools)),
-                Err(error) if shared.closing.load(Ordering::Acquire) => drop(error),
-                Err(error) => {
-                    let message = format!(
-                        "The server's tools changed and could not be listed; the old list stays. {}",
-                        error.message
-                    );
-                    shared.warn("WARN_MCP_TOOLS_NOT_REFRESHED", &message, vec![("error", error.to_json())]);
-                }
-            }
-        });
     }
 }

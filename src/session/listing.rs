@@ -1,20 +1,28 @@
 //! What tools a server has: pages, limits, and one malformed tool that costs itself alone.
 
 use std::collections::HashSet;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 
 use serde_json::Value;
 
-use super::calls::Terms;
-use super::{Shared, wire};
+use super::calls::{Outcome, Terms};
+use super::handshake::Negotiated;
+use super::{Event, Shared, wire};
 use crate::error::{ErrorCode, McpError};
 use crate::link::fields::{elements, fields, is_null, string};
 use crate::policy::definition::ToolFilter;
+use crate::policy::nearest::nearest;
 
 /// How many tools a server may show. The limit applies after `tools.include` and `tools.exclude`.
 pub const TOOLS_MAX: usize = 256;
 
 /// How many pages are asked for; servers whose cursors never end exist (BR-62).
 pub const PAGES_MAX: usize = 64;
+
+/// Terms of a listing that the session itself asks for; the session's timeout bounds it as a whole.
+pub(super) const LISTING: Terms =
+    Terms { phase: "list", timeout: None, total: None, reset_on_progress: false, on_progress: None };
 
 /// The tools of one server.
 #[derive(Debug, Default)]
@@ -144,6 +152,81 @@ impl Listed<'_> {
             shared.warn(code, &message, details);
         }
         Tools { json: format!("[{}]", self.texts.join(",")), names: self.names }
+    }
+}
+
+impl Shared {
+    /// Refuses a name that the server does not publish, before anything is sent.
+    pub(super) fn check_tool(&self, name: &str) -> Result<(), McpError> {
+        let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        if names.contains(name) || self.closing.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let nearest = nearest(name, names.iter().map(String::as_str));
+        let nearest = nearest.map(|nearest| self.redactor.text(nearest).into_owned());
+        let hint = nearest.as_deref().map(|nearest| format!("; did you mean {}?", wire::quoted(nearest)));
+        let shown = wire::quoted(&self.redactor.excerpt(name, 100));
+        let message = format!("The server {} has no tool {shown}{}", self.id, hint.as_deref().unwrap_or("."));
+        let error = McpError::new(ErrorCode::ToolNotFound, message).with("tool", self.redactor.text(name));
+        Err(error.with("nearest", nearest).of_server(&self.id))
+    }
+
+    /// Lists again, after the listing under way: what is listed is what may be called.
+    pub(super) async fn list_again(&self, terms: Terms, meta: Option<&str>) -> Outcome {
+        let timeout = terms.timeout.unwrap_or(self.timeout);
+        let total = terms.total.filter(|total| *total < timeout);
+        let (time, bound) = total.map_or((timeout, "timeout"), |total| (total, "maxTotalTimeout"));
+        let each = Terms { timeout: None, total: None, ..terms };
+        // Waiting for the listing under way counts too: that one may have a longer deadline.
+        let listing = async {
+            let _one_at_a_time = self.listing.lock().await;
+            self.list(each, meta).await.map(|tools| self.set_tools(tools))
+        };
+        let listed = tokio::time::timeout(time, listing).await;
+        let listed = listed.unwrap_or_else(|_| Err(self.timed_out("list", time, "list its tools", bound)));
+        listed.map_err(|error| error.of_server(&self.id))
+    }
+
+    pub(super) async fn list(&self, terms: Terms, meta: Option<&str>) -> Result<Tools, McpError> {
+        if self.negotiated.get().is_some_and(Negotiated::offers_tools) {
+            list(self, terms, meta).await
+        } else if let Some(gone) = self.calls.gone() {
+            Err(gone)
+        } else {
+            Ok(Tools { json: "[]".to_owned(), names: HashSet::new() })
+        }
+    }
+
+    pub(super) fn set_tools(&self, tools: Tools) -> String {
+        *self.names.lock().unwrap_or_else(PoisonError::into_inner) = tools.names;
+        tools.json
+    }
+
+    /// The server says that its tools changed.
+    pub(super) fn refresh(self: &Arc<Self>) {
+        if self.refresh_wanted.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let shared = self.clone();
+        self.runtime.spawn(async move {
+            // Wait for the listing under way: a change that is told while it runs may not be in it.
+            drop(shared.listing.lock().await);
+            shared.refresh_wanted.store(false, Ordering::Release);
+            if shared.closing.load(Ordering::Acquire) {
+                return;
+            }
+            match shared.list_again(LISTING, None).await {
+                Ok(tools) => shared.owner.heard(Event::ToolsChanged(tools)),
+                Err(error) if shared.closing.load(Ordering::Acquire) => drop(error),
+                Err(error) => {
+                    let message = format!(
+                        "The server's tools changed and could not be listed; the old list stays. {}",
+                        error.message
+                    );
+                    shared.warn("WARN_MCP_TOOLS_NOT_REFRESHED", &message, vec![("error", error.to_json())]);
+                }
+            }
+        });
     }
 }
 

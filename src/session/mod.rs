@@ -1,6 +1,7 @@
 //! One server's session: the engine on top of every link. It never decodes a result.
 //!
 //! - [`connect`] — from a definition to a session: spawn, handshake, listing, under one deadline
+//! - [`failed_start`] — why there is none
 //! - [`handshake`] — which revision both sides speak
 //! - [`listing`] — which tools there are
 //! - [`calls`] — what is under way
@@ -9,6 +10,7 @@
 
 pub mod calls;
 mod connect;
+mod failed_start;
 mod handshake;
 mod inbox;
 pub mod listing;
@@ -26,11 +28,9 @@ use tokio::sync::watch;
 
 use self::calls::{Calls, Expired, Outcome, Settle, Terms};
 use self::handshake::Negotiated;
-use self::listing::Tools;
 use crate::error::{ErrorCode, McpError};
 use crate::link::{End, Frame, Link, Sent};
 use crate::policy::definition::ToolFilter;
-use crate::policy::nearest::nearest;
 use crate::policy::options::Listens;
 use crate::policy::redact::Redactor;
 use crate::process::Waits;
@@ -114,8 +114,8 @@ pub(crate) struct Shared {
     /// One listing at a time; a refresh that is wanted while one waits is the same refresh.
     listing: tokio::sync::Mutex<()>,
     refresh_wanted: AtomicBool,
-    connected: AtomicBool,
     closing: AtomicBool,
+    life: Mutex<Life>,
     closed: watch::Sender<Option<CloseInfo>>,
     /// Names that the server was to inherit and that are not set.
     missing: Vec<String>,
@@ -216,20 +216,6 @@ impl Shared {
             .of_server(&self.id)
     }
 
-    fn check_tool(&self, name: &str) -> Result<(), McpError> {
-        let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-        if names.contains(name) || self.closing.load(Ordering::Acquire) {
-            return Ok(());
-        }
-        let nearest = nearest(name, names.iter().map(String::as_str));
-        let nearest = nearest.map(|nearest| self.redactor.text(nearest).into_owned());
-        let hint = nearest.as_deref().map(|nearest| format!("; did you mean {}?", wire::quoted(nearest)));
-        let shown = wire::quoted(&self.redactor.excerpt(name, 100));
-        let message = format!("The server {} has no tool {shown}{}", self.id, hint.as_deref().unwrap_or("."));
-        let error = McpError::new(ErrorCode::ToolNotFound, message).with("tool", self.redactor.text(name));
-        Err(error.with("nearest", nearest).of_server(&self.id))
-    }
-
     fn begin(
         &self,
         method: &str,
@@ -307,36 +293,6 @@ impl Shared {
         McpError::new(ErrorCode::Timeout, message).with("phase", phase).with("ms", ms).of_server(id)
     }
 
-    async fn list_again(&self, terms: Terms, meta: Option<&str>) -> Outcome {
-        let timeout = terms.timeout.unwrap_or(self.timeout);
-        let total = terms.total.filter(|total| *total < timeout);
-        let (time, bound) = total.map_or((timeout, "timeout"), |total| (total, "maxTotalTimeout"));
-        let each = Terms { timeout: None, total: None, ..terms };
-        // Waiting for the listing under way counts too: that one may have a longer deadline.
-        let listing = async {
-            let _one_at_a_time = self.listing.lock().await;
-            self.list(each, meta).await.map(|tools| self.set_tools(tools))
-        };
-        let listed = tokio::time::timeout(time, listing).await;
-        let listed = listed.unwrap_or_else(|_| Err(self.timed_out("list", time, "list its tools", bound)));
-        listed.map_err(|error| error.of_server(&self.id))
-    }
-
-    async fn list(&self, terms: Terms, meta: Option<&str>) -> Result<Tools, McpError> {
-        if self.negotiated.get().is_some_and(Negotiated::offers_tools) {
-            listing::list(self, terms, meta).await
-        } else if let Some(gone) = self.calls.gone() {
-            Err(gone)
-        } else {
-            Ok(Tools { json: "[]".to_owned(), names: HashSet::new() })
-        }
-    }
-
-    fn set_tools(&self, tools: Tools) -> String {
-        *self.names.lock().unwrap_or_else(PoisonError::into_inner) = tools.names;
-        tools.json
-    }
-
     fn warn(&self, code: &'static str, message: &str, details: Vec<(&'static str, Value)>) {
         if self.listens.warning {
             // The names of tools and other words of the server are in here.
@@ -372,11 +328,21 @@ impl Shared {
                 None => return,
             };
             let info = CloseInfo { reason, end };
-            if shared.connected.load(Ordering::Acquire) {
-                shared.owner.heard(Event::Closed(info.clone()));
-            }
+            shared.lives(|life| life.ended = Some(info.clone()));
             shared.closed.send_replace(Some(info));
         });
+    }
+
+    /// Changes where the life has got to, and tells of the end of one that was connected: once, whichever came second.
+    fn lives(&self, change: impl FnOnce(&mut Life)) {
+        let mut life = self.life.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut life);
+        let ended = if life.is_connected && !life.is_told { life.ended.clone() } else { None };
+        life.is_told |= ended.is_some();
+        drop(life);
+        if let Some(info) = ended {
+            self.owner.heard(Event::Closed(info));
+        }
     }
 
     async fn until_closed(&self) -> CloseInfo {
@@ -389,6 +355,14 @@ impl Shared {
             let _ = closed.changed().await;
         }
     }
+}
+
+/// Where a session's life has got to. A server may leave in the moment between its last answer and `connect`'s taking it in.
+#[derive(Default)]
+struct Life {
+    is_connected: bool,
+    ended: Option<CloseInfo>,
+    is_told: bool,
 }
 
 /// Gives a request up when whoever asked no longer waits.

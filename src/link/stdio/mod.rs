@@ -296,6 +296,10 @@ impl Link for Stdio {
         self.stderr.tail(limit)
     }
 
+    fn last_words(&self) -> Option<String> {
+        telling_line(&self.stderr.tail(STDERR_IN_ERRORS)).map(str::to_owned)
+    }
+
     fn skipped(&self) -> Vec<String> {
         self.noise.samples()
     }

@@ -68,7 +68,7 @@ fn every_option_is_read() {
     assert_eq!(options.shutdown.terminate, Duration::from_mins(5));
     assert!(!options.guardian);
     assert!(options.partial);
-    assert_eq!(options.listens, Listens { stderr: true, close: true, ..Listens::default() });
+    assert_eq!(options.listens, Listens { stderr: true, ..Listens::default() });
 }
 
 #[test]

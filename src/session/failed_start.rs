@@ -1,0 +1,68 @@
+//! Why a server did not start: what a person needs to find out.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use super::{Shared, milliseconds, sentence_of, wire};
+use crate::error::{ErrorCode, McpError};
+use crate::link::STDERR_IN_ERRORS;
+
+/// Where a start has got to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    Start,
+    Handshake,
+    Listing,
+}
+
+/// Says of a failed start what a person needs to find out why.
+pub(super) fn explain(error: McpError, shared: &Shared, phase: Phase, limit: Duration) -> McpError {
+    let missing = &shared.missing;
+    let noise = shared.link.get().map(|link| link.skipped()).unwrap_or_default();
+    let stderr = shared.link.get().map(|link| link.stderr(STDERR_IN_ERRORS)).unwrap_or_default();
+    let (done, phase_name) = match phase {
+        Phase::Start => ("started", "connect"),
+        Phase::Handshake => ("answered the handshake", "connect"),
+        Phase::Listing => ("listed its tools", "list"),
+    };
+    let error = match error.code {
+        ErrorCode::Timeout => {
+            let ms = milliseconds(limit);
+            let message =
+                format!("The server {} had not {done} within {ms} ms{}.", shared.id, hint(shared, &noise));
+            McpError::new(ErrorCode::Timeout, message).with("phase", phase_name).with("ms", ms)
+        }
+        ErrorCode::Exited => {
+            let mut message =
+                format!("The server {} did not start: {}", shared.id, sentence_of(&shared.id, &error));
+            if let Some(first) = noise.first() {
+                let _ =
+                    write!(message, " It printed on stdout what is no MCP message: {}.", wire::quoted(first));
+            }
+            let mut failed = McpError::new(ErrorCode::Handshake, message);
+            failed.details = error.details.into_iter().filter(|(key, _)| *key != "stderr").collect();
+            failed
+        }
+        // The last two: what a server answers that starts without its token is often its first list.
+        ErrorCode::Handshake | ErrorCode::ProtocolVersion | ErrorCode::Rpc | ErrorCode::InvalidMessage => {
+            error
+        }
+        _ => return error.of_server(&shared.id),
+    };
+    let mut error =
+        error.with("stderr", stderr).with("stdoutNoise", noise).with("missingEnv", missing.clone());
+    if !missing.is_empty() {
+        let _ =
+            write!(error.message, " Not set in the environment it inherits from: {}.", missing.join(", "));
+    }
+    error.of_server(&shared.id)
+}
+
+fn hint(shared: &Shared, noise: &[String]) -> String {
+    if let Some(first) = noise.first() {
+        return format!("; it printed on stdout what is no MCP message: {}", wire::quoted(first));
+    }
+    let last_words = shared.link.get().and_then(|link| link.last_words());
+    let said = last_words.map(|line| format!("; its stderr says: {line}"));
+    said.unwrap_or_else(|| "; raise connectTimeout if it may take longer, for a download say".to_owned())
+}
