@@ -6,8 +6,9 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
 use super::guardian::{Guardian, Listing};
-use super::ladder::{self, Ended, Outcome, Waits};
-use super::watch::{Exit, Leader};
+use super::ladder;
+use super::outcome::{Ended, Exit, Outcome, Waits};
+use super::watch::Leader;
 
 /// A server's process, shared by all clones.
 ///

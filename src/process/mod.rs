@@ -1,6 +1,8 @@
 //! Processes of servers: started, watched, ended with all their descendants.
 //!
-//! - [`spawn`] — a command becomes a [`Process`] in its own group and three pipe ends, or a [`SpawnError`] that explains itself
+//! - [`command`], [`outcome`] — what to start and what came of it; how it ended
+//! - [`spawn`] — a command becomes a [`Process`] in its own group and three pipe ends
+//! - [`error`] — or a [`SpawnError`] that explains itself
 //! - [`handle`] — the shared handle, and the one task behind it that watches, runs the ladder and reaps
 //! - [`watch`] — how the direct child ends, seen without reaping it
 //! - [`ladder`] — end of input, SIGTERM, SIGKILL, and how far it had to climb
@@ -11,14 +13,18 @@
 //! it goes to the blocking pool. `tokio::process` serves nothing here: it reaps before the group can be signalled,
 //! and shares SIGCHLD with Node.
 
+mod command;
+mod error;
 mod group;
 mod guardian;
 mod handle;
 mod ladder;
+mod outcome;
 mod spawn;
 mod watch;
 
+pub use command::{Command, Spawned};
+pub use error::{SpawnError, What};
 pub use handle::Process;
-pub use ladder::{Ended, Outcome, Waits};
-pub use spawn::{Command, SpawnError, Spawned, What, spawn};
-pub use watch::Exit;
+pub use outcome::{Ended, Exit, Outcome, Waits};
+pub use spawn::spawn;

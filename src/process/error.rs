@@ -9,7 +9,7 @@ use std::{error, fmt};
 
 use rustix::fs::{Access, access};
 
-use super::Command;
+use super::command::Command;
 
 /// A program that did not start. `Display` is one readable sentence; arguments and variables are never in it.
 #[derive(Debug)]

@@ -1,0 +1,40 @@
+//! What the stop ladder is asked, and what it tells.
+
+use std::time::Duration;
+
+/// How long each rung waits before the next.
+#[derive(Debug, Clone, Copy)]
+pub struct Waits {
+    /// After the end of the server's input, before SIGTERM.
+    pub end_of_input: Duration,
+    /// After SIGTERM, before SIGKILL.
+    pub terminate: Duration,
+}
+
+/// How a server ended, together with everybody in its group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// The direct child's; `None` if even SIGKILL did not end it in time.
+    pub exit: Option<Exit>,
+    /// What it took for the whole group.
+    pub ended: Ended,
+    /// The pids that SIGKILL did not end within 2 s: waiting in the kernel, or of another user.
+    pub survivors: Vec<u32>,
+}
+
+/// The highest rung that was needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// The server had left before it was asked to, and left nobody behind.
+    ByItself,
+    EndOfInput,
+    Terminate,
+    Kill,
+}
+
+/// How a process ended: a code or a signal, or neither where the host took the status before us.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Exit {
+    pub code: Option<i32>,
+    pub signal: Option<i32>,
+}
