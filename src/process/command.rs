@@ -1,9 +1,9 @@
 //! What to start, and what comes of it.
 
-use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 use super::handle::Process;
+use super::pipes::End;
 
 /// What to start. Never through a shell.
 #[derive(Clone)]
@@ -21,7 +21,7 @@ pub struct Command {
 #[derive(Debug)]
 pub struct Spawned {
     pub process: Process,
-    pub stdin: OwnedFd,
-    pub stdout: OwnedFd,
-    pub stderr: OwnedFd,
+    pub stdin: End,
+    pub stdout: End,
+    pub stderr: End,
 }

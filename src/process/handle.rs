@@ -37,7 +37,7 @@ impl Process {
         let (orders, ordered) = mpsc::unbounded_channel();
         let (finish, outcome) = watch::channel(None);
         let shared = Shared {
-            pid: leader.pid().as_raw_nonzero().get().unsigned_abs(),
+            pid: leader.number(),
             exit: leader.subscribe(),
             orders,
             outcome,

@@ -1,9 +1,11 @@
 //! Processes of servers: started, watched, ended with all their descendants.
 //!
 //! - [`command`], [`outcome`] — what to start and what came of it; how it ended
-//! - [`spawn`] — a command becomes a [`Process`] in its own group and three pipe ends
-//! - [`error`] — or a [`SpawnError`] that explains itself
+//! - [`error`] — a [`SpawnError`] that explains itself
 //! - [`handle`] — the shared handle, and the one task behind it that watches, runs the ladder and reaps
+//! - [`spawn`] — a command becomes a [`Process`] in its own group and three pipe ends
+//! - [`pipes`] — the host's ends of them
+//! - [`executable`] — what the system makes of a file that it is asked to execute
 //! - [`watch`] — how the direct child ends, seen without reaping it
 //! - [`ladder`] — end of input, SIGTERM, SIGKILL, and how far it had to climb
 //! - [`group`] — everybody the ladder reaches: signalled together, counted without the zombies
@@ -15,11 +17,14 @@
 
 mod command;
 mod error;
+mod handle;
+mod outcome;
+
+mod executable;
 mod group;
 mod guardian;
-mod handle;
 mod ladder;
-mod outcome;
+pub mod pipes;
 mod spawn;
 mod watch;
 

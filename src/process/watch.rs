@@ -85,6 +85,10 @@ impl Leader {
         self.pid
     }
 
+    pub(super) fn number(&self) -> u32 {
+        self.pid.as_raw_nonzero().get().unsigned_abs()
+    }
+
     /// Tells how the leader ended, from the moment somebody here noticed.
     pub(super) fn subscribe(&self) -> watch::Receiver<Option<Exit>> {
         self.exit.subscribe()

@@ -6,13 +6,12 @@
 
 use std::collections::VecDeque;
 use std::io::ErrorKind;
-use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::net::unix::pipe::Sender;
 use tokio::sync::Notify;
 
 use crate::link::{Frame, Sent};
+use crate::process::pipes::{self, End, Input};
 
 /// Frames without an id (answers to pings, notifications) that may wait: a server that asks without reading is not answered further.
 const UNASKED_MAX: usize = 256;
@@ -26,7 +25,7 @@ pub struct Pipe {
 
 struct State {
     /// `None` once the input has ended. The descriptor closes with the last clone.
-    sender: Option<Arc<Sender>>,
+    sender: Option<Arc<Input>>,
     queue: VecDeque<Frame>,
     /// Bytes of the first queued frame that are written.
     written: usize,
@@ -36,8 +35,8 @@ struct State {
 
 impl Pipe {
     /// Takes the near end. Must be called on the I/O thread, and [`Pipe::run`] spawned there.
-    pub fn new(fd: OwnedFd) -> std::io::Result<Self> {
-        let sender = Some(Arc::new(Sender::from_owned_fd(fd)?));
+    pub fn new(end: End) -> std::io::Result<Self> {
+        let sender = Some(Arc::new(pipes::input(end)?));
         let state = State { sender, queue: VecDeque::new(), written: 0, unasked: 0, bytes: 0 };
         Ok(Self { state: Mutex::new(state), changed: Notify::new() })
     }
@@ -141,11 +140,12 @@ impl State {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
     use std::io::Read;
+    use std::os::fd::OwnedFd;
 
     use super::*;
 
