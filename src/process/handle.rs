@@ -90,6 +90,7 @@ impl Process {
     }
 }
 
+#[cfg_attr(windows, expect(clippy::drop_non_drop, reason = "a listing is nothing there"))]
 async fn supervise(
     mut leader: Leader,
     listing: Option<Listing>,

@@ -3,6 +3,9 @@
 //! - [`command`], [`outcome`] — what to start and what came of it; how it ended
 //! - [`error`] — a [`SpawnError`] that explains itself
 //! - [`handle`] — the shared handle, and the one task behind it that watches, runs the ladder and reaps
+//!
+//! Each system has its own of these. `windows/` holds those of Windows, with a job in place of the group; the others are here:
+//!
 //! - [`spawn`] — a command becomes a [`Process`] in its own group and three pipe ends
 //! - [`pipes`] — the host's ends of them
 //! - [`executable`] — what the system makes of a file that it is asked to execute
@@ -20,13 +23,27 @@ mod error;
 mod handle;
 mod outcome;
 
+#[cfg(unix)]
 mod executable;
+#[cfg(unix)]
 mod group;
+#[cfg(unix)]
 mod guardian;
+#[cfg(unix)]
 mod ladder;
+#[cfg(unix)]
 pub mod pipes;
+#[cfg(unix)]
 mod spawn;
+#[cfg(unix)]
 mod watch;
+
+#[cfg(windows)]
+mod windows;
+#[cfg(windows)]
+pub use windows::pipes;
+#[cfg(windows)]
+use windows::{executable, guardian, ladder, spawn, watch};
 
 pub use command::{Command, Spawned};
 pub use error::{SpawnError, What};

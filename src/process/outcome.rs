@@ -7,7 +7,8 @@ use std::time::Duration;
 pub struct Waits {
     /// After the end of the server's input, before SIGTERM.
     pub end_of_input: Duration,
-    /// After SIGTERM, before SIGKILL.
+    /// After SIGTERM, before SIGKILL. On Windows, which has no SIGTERM, what a job gets after its leader left or after
+    /// `end_of_input`, before it is ended.
     pub terminate: Duration,
 }
 
@@ -28,6 +29,7 @@ pub enum Ended {
     /// The server had left before it was asked to, and left nobody behind.
     ByItself,
     EndOfInput,
+    /// Never on Windows.
     Terminate,
     Kill,
 }
@@ -36,5 +38,6 @@ pub enum Ended {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Exit {
     pub code: Option<i32>,
+    /// Never on Windows.
     pub signal: Option<i32>,
 }
