@@ -27,6 +27,8 @@ async fn server() {
             for line in io::stdin().lock().lines() {
                 say(&format!("got {}", line.unwrap().len()));
             }
+            // Time to be asked to leave before it has.
+            thread::sleep(Duration::from_secs(1));
             std::process::exit(7);
         }
         "deaf" => {
