@@ -126,7 +126,10 @@ export interface McpConnectOptions extends McpServerOptions {
   shutdown?: { endOfInput?: number; terminate?: number }
   /** Linux and macOS: a small helper process that stops the servers when this process dies hard. Default true. */
   guardian?: boolean
-  /** Each line that the server writes to stderr, without secrets. */
+  /**
+   * Each line that the server writes to stderr, without secrets, cut at 8 KiB. While this thread is busy, at most 4,096 lines, log
+   * messages and warnings of all servers wait for it; `diagnostics().droppedNotifications` counts the others.
+   */
   onStderr?(line: string, serverId: string): void
   /** Each log message that the server sends through the protocol. */
   onLog?(message: { level: string; logger?: string; data: unknown }, serverId: string): void
@@ -145,12 +148,14 @@ export interface McpConnectOptions extends McpServerOptions {
 }
 
 /**
- * Starts one server and resolves once its tools are known. Until then nothing of it outlives a failure: when this
- * rejects, its processes are gone.
+ * Starts one server and resolves once its tools are known. When this rejects, its processes are gone; only after
+ * ERR_MCP_TIMEOUT and an abort nobody is kept waiting for a server that takes longer than 150 ms to leave, and the
+ * stopping goes on behind the rejected promise.
  *
  * Rejects with the codes of {@link normalizeMcpServers}, with ERR_MCP_SPAWN, ERR_MCP_HANDSHAKE,
  * ERR_MCP_PROTOCOL_VERSION, ERR_MCP_TIMEOUT, ERR_MCP_TOO_MANY_TOOLS (more than 256), ERR_MCP_TOO_MANY_PAGES (more than
- * 64), ERR_MCP_NATIVE_LOAD, or with `signal.reason`.
+ * 64), ERR_MCP_NATIVE_LOAD, or with `signal.reason`. A list of tools that the server refuses or that cannot be read is
+ * ERR_MCP_RPC, ERR_MCP_INVALID_MESSAGE or ERR_MCP_MESSAGE_TOO_LARGE.
  */
 export function connectMcpServer(
   definition: McpServerDefinition,
@@ -249,13 +254,19 @@ export interface McpServerConnection extends AsyncDisposable {
     args?: Readonly<Record<string, unknown>>,
     signalOrOptions?: AbortSignal | McpCallOptions,
   ): Promise<McpToolResult>
-  /** The official client's call shape, so that a connection drops into code that was written for it. */
+  /**
+   * The official client's call shape, so that a connection drops into code that was written for it. Version 2 of that
+   * client has no `resultSchema`: options may also stand in its place.
+   */
   callTool(
     params: { name: string; arguments?: Readonly<Record<string, unknown>> },
     resultSchema?: unknown,
     options?: McpCallOptions,
   ): Promise<McpToolResult>
-  /** Asks the server for its tools again, puts the answer into `tools`, and resolves with it. `params` is ignored. */
+  /**
+   * Asks the server for its tools again, all pages, puts the answer into `tools`, and resolves with it. `params` is
+   * ignored; of the options `signal`, `timeout`, `maxTotalTimeout` and `meta` count.
+   */
   listTools(params?: unknown, options?: McpCallOptions): Promise<{ tools: McpTool[] }>
   /** Any other request of the protocol (`resources/read`, `prompts/get` …): its raw result. */
   request(
@@ -265,8 +276,8 @@ export interface McpServerConnection extends AsyncDisposable {
   ): Promise<unknown>
   /**
    * Ends the server's input, then SIGTERM, then SIGKILL, each after the wait that `shutdown` sets; pending calls reject
-   * with ERR_MCP_CLOSED at once. Resolves when the whole process tree is gone, or with what could not be ended.
-   * Idempotent.
+   * with ERR_MCP_CLOSED at once. Resolves when the server's whole process group is gone, or with what could not be ended;
+   * a process that was moved to a group of its own (`setsid`) is not reached. Idempotent.
    */
   close(): Promise<McpCloseInfo>
   /** Keeps Node alive while the connection is open. */
@@ -292,15 +303,18 @@ export interface McpServerConnection extends AsyncDisposable {
 
 /** How a connection ended. */
 export interface McpCloseInfo {
-  /** Why: `close()`, the server left by itself, the connect was aborted, or the server broke the protocol. */
+  /**
+   * Why: `close()`; the server left by itself; nothing held the connection any more (`'aborted'`); the server broke the
+   * protocol.
+   */
   reason: 'closed' | 'exited' | 'aborted' | 'protocol-error'
   /** The exit code of the server's own process; null where a signal ended it. */
   exitCode: number | null
   /** The signal that ended the server's own process, such as `SIGKILL`; else null. */
   signal: string | null
-  /** What it took to end the whole tree. */
+  /** What it took to end the server and everything in its process group. */
   ended: 'by-itself' | 'end-of-input' | 'terminate' | 'kill'
-  /** Process ids of descendants that could not be ended; normally empty. */
+  /** Process ids in its group that even SIGKILL did not end within 2 s; normally empty. */
   survivors: readonly number[]
 }
 

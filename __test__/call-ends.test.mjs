@@ -77,6 +77,23 @@ test('an abort in the tick of the call sends the request and its cancellation in
   )
 })
 
+test('AbortSignal.timeout and AbortSignal.any work as signals', async t => {
+  const { connection } = await connected(t)
+  const signal = AbortSignal.timeout(50)
+  const error = await failure(connection.callTool('silent', {}, signal))
+  assert.equal(error, signal.reason)
+  assert.equal(error.name, 'TimeoutError')
+  if (!AbortSignal.any) return
+  const any = failure(
+    connection.callTool(
+      'silent',
+      {},
+      AbortSignal.any([new AbortController().signal, AbortSignal.timeout(50)]),
+    ),
+  )
+  assert.equal((await any).name, 'TimeoutError')
+})
+
 test('an abort after the answer changes nothing and sends nothing', async t => {
   const { connection, log } = await connected(t)
   const controller = new AbortController()
@@ -174,6 +191,22 @@ test('a listing has a timeout of its own phase', async t => {
   assert.equal(connection.tools, tools)
 })
 
+test('a listing that waits for another one has its own timeout and its own signal', async t => {
+  const { connection, log } = await connected(t, ['--list-slow', '1500'])
+  const order = []
+  const settled = (name, listing) => listing.catch(error => error).finally(() => order.push(name))
+  const controller = new AbortController()
+  const first = settled('first', connection.listTools())
+  await soon(() => received(log, 'tools/list').length === 2)
+  const short = settled('short', connection.listTools(undefined, { timeout: 50 }))
+  const aborted = settled('aborted', connection.listTools(undefined, { signal: controller.signal }))
+  assert.deepEqual((await short).details, { phase: 'list', ms: 50 })
+  controller.abort('enough')
+  assert.equal(await aborted, 'enough')
+  assert.ok((await first).tools.length > 0)
+  assert.deepEqual(order, ['short', 'aborted', 'first'])
+})
+
 for (const spelling of ['onProgress', 'onprogress']) {
   test(`${spelling} hears progress in order, the last one always, and none after the result`, async t => {
     const { connection, log } = await connected(t)
@@ -239,9 +272,9 @@ test('no progress is heard after an abort', async t => {
 
 test('with resetTimeoutOnProgress a call outlives its timeout, and without a listener too', async t => {
   const { connection } = await connected(t)
-  const sleep = { ms: 9_000, progress: 30 }
-  const options = { timeout: 4_000, resetTimeoutOnProgress: true }
-  assert.equal(text(await connection.callTool('sleep', sleep, options)), 'slept 9000')
+  const sleep = { ms: 6_000, progress: 40 }
+  const options = { timeout: 3_000, resetTimeoutOnProgress: true }
+  assert.equal(text(await connection.callTool('sleep', sleep, options)), 'slept 6000')
 })
 
 test('without resetTimeoutOnProgress progress changes nothing', async t => {

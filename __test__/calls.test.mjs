@@ -14,12 +14,26 @@ test('the three shapes of callTool send the same', async t => {
     await connection.callTool({ name: 'echo', arguments: { a: 1 } }),
     await connection.callTool({ name: 'echo', arguments: { a: 1 } }, undefined, { signal }),
     await connection.callTool({ name: 'echo', arguments: { a: 1 } }, { parse: () => 'ignored' }),
+    await connection.callTool({ name: 'echo', arguments: { a: 1 } }, { '~standard': {} }, { signal }),
+    await connection.callTool({ name: 'echo', arguments: { a: 1 } }, null),
+    await connection.callTool({ name: 'echo', arguments: { a: 1 } }, { signal }),
   ]
   for (const result of results) assert.deepEqual(result, results[0])
   const calls = received(log, 'tools/call')
-  assert.equal(calls.length, 6)
+  assert.equal(calls.length, results.length)
   for (const { params } of calls) assert.deepEqual(params, { name: 'echo', arguments: { a: 1 } })
-  assert.equal(new Set(calls.map(({ id }) => id)).size, 6)
+  assert.equal(new Set(calls.map(({ id }) => id)).size, results.length)
+})
+
+test('options that stand where version 2 of the official client has them count', async t => {
+  const { connection, log } = await connected(t)
+  const params = { name: 'echo', arguments: {} }
+  for (const options of [AbortSignal.abort('enough'), { signal: AbortSignal.abort('enough') }]) {
+    assert.equal(await failure(connection.callTool(params, options)), 'enough')
+  }
+  const unknown = await failure(connection.callTool(params, { timout: 5_000 }))
+  assert.equal(unknown.details.path, 'options.timout')
+  assert.deepEqual(received(log, 'tools/call'), [])
 })
 
 test('missing arguments are {} on the wire, in each shape', async t => {
@@ -182,6 +196,14 @@ test('odd errors are errors too', async t => {
   }
 })
 
+test('an error that was cut in the middle of an emoji keeps its message and its data', async t => {
+  const { connection } = await connected(t)
+  const error = '{"code":-1,"message":"too long: \\ud83d","data":{"text":"\\ud83d\\ude00\\ud83d"}}'
+  const { message, details } = await failure(connection.callTool('rpc_error', { error }))
+  assert.match(message, /too long: \ufffd$/)
+  assert.deepEqual(details.data, { text: '😀\ufffd' })
+})
+
 test('a result is what JSON.parse makes of the text on the wire', async t => {
   const { connection } = await connected(t)
   const deep = `${'[{"a":'.repeat(500)}1${'}]'.repeat(500)}`
@@ -237,6 +259,10 @@ test('a result that asks for input is refused as such', async t => {
   const text = '{"resultType":"input_required","inputRequests":{}}'
   const error = await failure(connection.callTool('result', { text }))
   assert.equal(error.code, 'ERR_MCP_INPUT_REQUIRED')
+  const unknown = await failure(connection.callTool('result', { text: '{"resultType":"riddle"}' }))
+  assert.equal(unknown.code, 'ERR_MCP_INVALID_MESSAGE')
+  const complete = '{"content":[],"isError":false,"resultType":"complete"}'
+  assert.deepEqual(await connection.callTool('result', { text: complete }), JSON.parse(complete))
 })
 
 test('200 calls at once, answered in reverse, each get their own answer', async t => {
@@ -316,6 +342,7 @@ test('request sends any method and gives the raw result', async t => {
     assert.deepEqual(await connection.request('odd/result', { text }), JSON.parse(text))
   }
   await connection.request('ping', {}, { meta: { traceparent: 't' } })
+  assert.equal(await connection.request('odd/result', { text: '8' }, { meta: {} }), 8)
   const [first, last] = received(log, 'ping')
   assert.deepEqual(Object.keys(first), ['jsonrpc', 'id', 'method'])
   assert.deepEqual(last.params, { _meta: { traceparent: 't' } })
@@ -328,4 +355,16 @@ test('request sends any method and gives the raw result', async t => {
     assert.equal((await failure(connection.request('ping', params))).details.path, 'params')
   }
   assert.equal(received(log, 'ping').length, 2)
+})
+
+test('a slip in the official call shape is refused and not sent without its arguments', async t => {
+  const { connection, log } = await connected(t)
+  const error = await failure(connection.callTool({ name: 'echo', argumentz: { text: 'hi' } }))
+  assert.equal(error.code, 'ERR_MCP_INVALID_ARGUMENT')
+  assert.deepEqual(error.details, {
+    path: 'params.argumentz',
+    reason: 'is unknown; did you mean arguments?',
+    nearest: 'arguments',
+  })
+  assert.equal(received(log, 'tools/call').length, 0)
 })

@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { connected, ended, failure, logged, received, soon } from './support/fixture.mjs'
+import { pathToFileURL } from 'node:url'
+import { connected, ended, failure, logged, received, SERVER, soon, workflow } from './support/fixture.mjs'
 import { gone, lives, seen } from './support/processes.mjs'
 
-/** Short waits, for servers that do not leave when asked. */
-const HURRIED = { shutdown: { endOfInput: 100, terminate: 100 } }
+/** Short waits, for servers that ignore the end of their input, or SIGTERM, or both. */
+const NO_END = { shutdown: { endOfInput: 100 } }
+const NO_TERM = { shutdown: { terminate: 100 } }
+const NEITHER = { shutdown: { endOfInput: 100, terminate: 100 } }
 
 const pidOf = ({ content }) => Number(content[0].text)
 
@@ -24,6 +27,20 @@ test('close ends the input, waits for the server and tells how it ended', async 
   assert.ok(Object.isFrozen(info) && Object.isFrozen(info.survivors))
 })
 
+test('what a server writes to stderr as it leaves is heard before its end', async () => {
+  const farewell = `${'x'.repeat(1_000)}\n`.repeat(50)
+  const code = `
+    process.on('exit', () => require('fs').writeSync(2, ${JSON.stringify(farewell)} + 'last words\\n'))
+    import(${JSON.stringify(pathToFileURL(SERVER))})`
+  const heard = []
+  const connection = await workflow.connectMcpServer(
+    { id: 'fixture', command: [process.execPath, '-e', code] },
+    { onStderr: line => heard.push(line), onClose: () => heard.push('closed') },
+  )
+  assert.equal((await connection.close()).ended, 'end-of-input')
+  assert.deepEqual(heard.slice(-2), ['last words', 'closed'])
+})
+
 test('close is idempotent: thrice in one tick, and again later', async t => {
   const heard = []
   const { connection } = await connected(t, [], { onClose: (...given) => heard.push(given) })
@@ -34,7 +51,7 @@ test('close is idempotent: thrice in one tick, and again later', async t => {
 })
 
 test('calls that are pending when close is called reject at once, and later ones too', async t => {
-  const { connection, log } = await connected(t, ['--ignore-end', '--ignore-term'], HURRIED)
+  const { connection, log } = await connected(t, ['--ignore-end', '--ignore-term'], NEITHER)
   const order = []
   const pending = [connection.callTool('silent'), connection.request('tools/call', { name: 'silent' })]
   const errors = Promise.all(pending.map(failure)).finally(() => order.push('calls'))
@@ -74,7 +91,7 @@ test('what a connection knows stays after close', async t => {
 })
 
 test('a server that ignores the end of its input is terminated', async t => {
-  const { connection } = await connected(t, ['--ignore-end'], HURRIED)
+  const { connection } = await connected(t, ['--ignore-end'], NO_END)
   const server = seen(connection.pid)
   const info = await connection.close()
   assert.deepEqual(info, {
@@ -88,7 +105,7 @@ test('a server that ignores the end of its input is terminated', async t => {
 })
 
 test('a server that ignores SIGTERM too is killed', async t => {
-  const { connection, log } = await connected(t, ['--ignore-end', '--ignore-term'], HURRIED)
+  const { connection } = await connected(t, ['--ignore-end', '--ignore-term'], NEITHER)
   const server = seen(connection.pid)
   const info = await connection.close()
   assert.deepEqual(info, {
@@ -99,11 +116,10 @@ test('a server that ignores SIGTERM too is killed', async t => {
     survivors: [],
   })
   assert.equal(lives(server), false)
-  assert.deepEqual(logged(log).slice(-2), ['#end', '#SIGTERM'])
 })
 
 test('close does not wait for a write to a server that reads no more', async t => {
-  const { connection } = await connected(t, [], HURRIED)
+  const { connection } = await connected(t, [], NO_END)
   await connection.callTool('deafen')
   const server = seen(connection.pid)
   // More than any pipe holds.
@@ -117,7 +133,7 @@ test('close does not wait for a write to a server that reads no more', async t =
 })
 
 test('a call to a server that reads no more times out; one that was not written yet is taken back, not cancelled', async t => {
-  const { connection, log } = await connected(t, [], HURRIED)
+  const { connection, log } = await connected(t, [], NO_END)
   await connection.callTool('deafen')
   const large = failure(connection.callTool('echo', { text: 'x'.repeat(8 << 20) }, { timeout: 200 }))
   const queued = failure(connection.callTool('echo', { queued: true }, { timeout: 100 }))
@@ -127,7 +143,7 @@ test('a call to a server that reads no more times out; one that was not written 
 })
 
 test('a grandchild that ignores SIGTERM is gone with the server', async t => {
-  const { connection } = await connected(t, [], HURRIED)
+  const { connection } = await connected(t, [], NO_TERM)
   const grandchild = seen(pidOf(await connection.callTool('grandchild')))
   assert.ok(lives(grandchild))
   const info = await connection.close()
@@ -138,7 +154,7 @@ test('a grandchild that ignores SIGTERM is gone with the server', async t => {
 })
 
 test('a grandchild of a server that exits by itself is gone too', async t => {
-  const { connection } = await connected(t, [], HURRIED)
+  const { connection } = await connected(t, [], NO_TERM)
   const grandchild = seen(pidOf(await connection.callTool('grandchild')))
   await failure(connection.callTool('leave', { how: '0' }))
   const info = await ended(connection)
@@ -196,6 +212,31 @@ for (const [how, exitCode, signal] of [
   })
 }
 
+test('a server that closes its output and stays has ended the session', async t => {
+  const { connection } = await connected(t)
+  const server = seen(connection.pid)
+  const error = await failure(connection.callTool('close', { which: 'output' }))
+  assert.equal(error.code, 'ERR_MCP_EXITED')
+  assert.deepEqual([error.details.exitCode, error.details.signal], [null, null])
+  assert.match(error.message, /stdout/)
+  assert.equal((await ended(connection)).reason, 'protocol-error')
+  assert.equal(lives(server), false)
+})
+
+test('a server that closes its input and stays has ended the session', async t => {
+  const { connection } = await connected(t, [], NO_END)
+  const server = seen(connection.pid)
+  await connection.callTool('close', { which: 'input' })
+  const errors = await Promise.all([
+    failure(connection.callTool('silent')),
+    failure(connection.callTool('echo')),
+  ])
+  for (const error of errors) assert.equal(error.code, 'ERR_MCP_EXITED')
+  assert.match(errors[0].message, /stdin/)
+  assert.equal((await ended(connection)).reason, 'protocol-error')
+  assert.equal(lives(server), false)
+})
+
 test('an answer that was written before the exit still arrives', async t => {
   const { connection } = await connected(t)
   const answered = connection.callTool('big', { bytes: 3_000_000 })
@@ -210,6 +251,21 @@ test('Symbol.asyncDispose closes, where the runtime has it', { skip: !Symbol.asy
   assert.equal(await connection[Symbol.asyncDispose](), undefined)
   assert.equal((await connection.closed).reason, 'closed')
   await gone(server)
+})
+
+test('a callback may close the connection, or call it', async t => {
+  const { connection } = await connected(t, [], {
+    onStderr: () => connection.callTool('echo').then(({ isError }) => heard.push(isError)),
+    onClose: () => connection.close().then(({ reason }) => heard.push(reason)),
+  })
+  const heard = []
+  await connection.callTool('say', { stderr: ['a line'] })
+  await soon(() => heard.length === 1)
+  const onProgress = () => connection.close()
+  const error = await failure(connection.callTool('sleep', { ms: 20_000, progress: 100 }, { onProgress }))
+  assert.equal(error.code, 'ERR_MCP_CLOSED')
+  await soon(() => heard.length === 2)
+  assert.deepEqual(heard, [false, 'closed'])
 })
 
 test('close in the middle of many calls settles every one of them', async t => {

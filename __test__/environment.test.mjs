@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { inspect } from 'node:util'
 import { connectMcpServer, connectMcpServers, createMcpTools } from '../index.mjs'
 import { failure, fixture, soon } from './support/fixture.mjs'
+import { texts } from './support/refusals.mjs'
 
 /** The environment of a server, as that process itself sees it. */
 async function environmentOf(more, options) {
@@ -166,15 +167,25 @@ test('names that are not set are left out, and named where a start fails', async
   assert.equal('NOTES_TOKEN' in seen, false)
   assert.equal(seen.NOTES_USER, '')
 
-  const fails = [
-    ['--exit-at', 'start:3'],
-    ['--exit-at', 'initialize:1'],
-    ['--refuse', '{"code":-32000,"message":"no"}'],
-  ]
-  for (const switches of fails) {
+  const fails = {
+    ERR_MCP_HANDSHAKE: [
+      ['--exit-at', 'start:3'],
+      ['--exit-at', 'initialize:1'],
+      ['--exit-at', 'tools/list:1'],
+      ['--refuse', '{"code":-32000,"message":"no"}'],
+    ],
+    ERR_MCP_PROTOCOL_VERSION: [['--protocol', '1.0']],
+    ERR_MCP_TIMEOUT: [['--silent'], ['--list-silent']],
+    ERR_MCP_RPC: [['--list-error=-32000']],
+    ERR_MCP_INVALID_MESSAGE: [['--list-result', '7']],
+  }
+  for (const [code, switches] of Object.entries(fails).flatMap(([code, all]) =>
+    all.map(each => [code, each]),
+  )) {
     const { definition } = fixture(switches, { inheritEnvironment: names })
-    const error = await failure(connectMcpServer(definition, options))
-    assert.equal(error.code, 'ERR_MCP_HANDSHAKE')
+    const connectTimeout = code === 'ERR_MCP_TIMEOUT' ? 1_000 : undefined
+    const error = await failure(connectMcpServer(definition, { ...options, connectTimeout }))
+    assert.equal(error.code, code, inspect(error))
     assert.deepEqual(error.details.missingEnv, ['NOTES_TOKEN'])
     assert.match(error.message, /NOTES_TOKEN/)
     for (const text of texts(error)) assert.equal(text.includes('notes.example'), false, text)
@@ -215,16 +226,6 @@ function telltale(when) {
 
 const inheriting = { env: { ...BASE, ...SECRETS }, allowedInheritedEnvKeys: Object.keys(SECRETS) }
 
-/** Every text of an error that can end up in a log, causes included. */
-function texts(error) {
-  const shown = []
-  for (let each = error; each !== undefined; each = each.cause) {
-    shown.push(each.message, each.stack, String(each), JSON.stringify(each), JSON.stringify(each.details))
-    shown.push(inspect(each, { depth: 20, showHidden: true, maxStringLength: null, maxArrayLength: null }))
-  }
-  return shown
-}
-
 function assertTold(text, names = Object.keys(SECRETS)) {
   for (const forbidden of FORBIDDEN) {
     assert.equal(text.includes(forbidden), false, `${JSON.stringify(forbidden)} is in ${text}`)
@@ -261,6 +262,16 @@ test('secrets are replaced in stderr, in its lines, in log messages, in noise an
   assertTold(JSON.stringify(heard.warnings), ['NOTES_TOKEN'])
   assertTold(inspect(connection.diagnostics(), { depth: 20 }), [])
   assertTold(inspect(connection, { depth: 20, showHidden: true }), [])
+})
+
+test('secrets are replaced in the messages of progress', async t => {
+  const connection = await connectMcpServer(telltale('serve'), inheriting)
+  t.after(() => connection.close())
+  const heard = []
+  await connection.callTool('tell', { where: 'progress' }, { onProgress: progress => heard.push(progress) })
+  assert.equal(heard.length, 1)
+  assert.deepEqual([heard[0].progress, heard[0].total], [0.1, 1e21])
+  assertTold(heard[0].message)
 })
 
 test('secrets are replaced in the errors of calls: messages, data, stack, inspection, JSON', async t => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { chmodSync, writeFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { failure, fixture, loggedPid, received, workflow } from './support/fixture.mjs'
+import { failure, fixture, loggedPid, received, soon, workflow } from './support/fixture.mjs'
 import { gone, seen } from './support/processes.mjs'
 
 const { connectMcpServer } = workflow
@@ -107,18 +107,37 @@ for (const result of ['null', '[]', '"hello"', '{}', '{"protocolVersion":7}', '{
   })
 }
 
-test('a server that only talks to people is stopped at the deadline, and the error shows what it said', async () => {
-  const switches = ['--silent', '--noise', 'Server running on stdio', '--stderr', 'ready']
-  const { error } = await failedStart(switches, { connectTimeout: 3_000 })
+test('a listing that does not end is a timeout of the phase list, and the error shows what the server said', async () => {
+  const switches = ['--list-silent', '--noise', 'Server running on stdio', '--stderr', 'ready']
+  const { error } = await failedStart(switches, { connectTimeout: 5_000 })
   assert.equal(error.code, 'ERR_MCP_TIMEOUT')
+  assert.deepEqual([error.details.phase, error.details.ms], ['list', 5_000])
   assert.match(error.message, /Server running on stdio/)
   assert.deepEqual(error.details.stdoutNoise, ['Server running on stdio'])
   assert.equal(error.details.stderr, 'ready')
 })
 
-test('a failed start shows at most 8 KiB of stderr, its end', async () => {
+test('an aborted connect does not leave a stubborn server behind', async () => {
+  const { definition, log } = fixture(['--silent', '--ignore-end', '--ignore-term'])
+  const controller = new AbortController()
+  const options = { signal: controller.signal, shutdown: { endOfInput: 100, terminate: 100 } }
+  const connecting = failure(connectMcpServer(definition, options))
+  const server = seen(await soon(() => received(log, 'initialize').length > 0 && loggedPid(log)))
+  controller.abort('enough')
+  assert.equal(await connecting, 'enough')
+  await gone(server)
+})
+
+test("a server that does not know server/discover, asked with protocol 'modern', refuses", async () => {
+  const { error, log } = await failedStart([], { protocol: 'modern' })
+  assert.equal(error.code, 'ERR_MCP_HANDSHAKE')
+  assert.equal(error.details.rpcCode, -32601)
+  assert.deepEqual(received(log, 'initialize'), [])
+})
+
+test('a failed start shows at most 4 KiB of stderr, its end', async () => {
   const { error } = await failedStart(['--flood', '100000', '--exit-at', 'initialize:1'])
-  assert.ok(error.details.stderr.length <= 8 * 1024)
+  assert.ok(error.details.stderr.length <= 4 * 1024)
   assert.match(error.details.stderr, /flood 100$/)
 })
 

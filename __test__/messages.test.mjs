@@ -1,6 +1,16 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { connected, ended, failure, soon } from './support/fixture.mjs'
+import {
+  connected,
+  ended,
+  failure,
+  fixture,
+  loggedPid,
+  PATIENCE,
+  soon,
+  workflow,
+} from './support/fixture.mjs'
+import { gone, seen } from './support/processes.mjs'
 
 const LIMIT = 100_000
 const length = ({ content }) => content[0].text.length
@@ -55,6 +65,21 @@ test('a line without end closes the connection', async t => {
   assert.equal(error.code, 'ERR_MCP_MESSAGE_TOO_LARGE')
   assert.equal((await ended(connection)).reason, 'protocol-error')
 })
+
+for (const switches of [
+  ['--instructions', 'x'.repeat(LIMIT)],
+  ['--tools', '200'],
+]) {
+  test(`an answer over the limit fails the start, and the process is gone: ${switches[0]}`, async () => {
+    const { definition, log } = fixture(switches)
+    const error = await failure(workflow.connectMcpServer(definition, { maxMessageBytes: 10_000 }))
+    assert.equal(error.code, 'ERR_MCP_MESSAGE_TOO_LARGE')
+    assert.equal(error.serverId, 'fixture')
+    assert.deepEqual(error.details, { limit: 10_000 })
+    const server = seen(loggedPid(log))
+    if (server) await gone(server)
+  })
+}
 
 test('a large result is whole', async t => {
   const { connection } = await connected(t)
@@ -114,6 +139,25 @@ test('a flood on stderr never blocks the server, and at most 64 KiB of it are ke
   assert.ok(connection.diagnostics().stderrBytes > 2_900_000)
 })
 
+test('lines that a busy host cannot take are dropped and counted, and the newest stay in stderr()', async t => {
+  let heard = 0
+  const onStderr = () => {
+    heard += 1
+  }
+  const { connection } = await connected(t, [], { onStderr })
+  const saying = connection.callTool('say', {
+    stderr: Array.from({ length: 20_000 }, (_, index) => `line ${index}`),
+  })
+  // Hears nothing, as long as this thread is busy.
+  const deadline = Date.now() + PATIENCE
+  while (!connection.stderr().endsWith('line 19999') && Date.now() < deadline);
+  assert.ok(connection.stderr().endsWith('line 19999'))
+  await saying
+  const dropped = connection.diagnostics().droppedNotifications
+  assert.ok(dropped > 0)
+  await soon(() => heard + dropped === 20_000)
+})
+
 test('log messages are heard as they were sent', async t => {
   const heard = []
   const { connection } = await connected(t, [], {
@@ -122,9 +166,11 @@ test('log messages are heard as they were sent', async t => {
   const log = [
     { level: 'warning', logger: 'db', data: { rows: [1, null] } },
     { level: 'info', data: 'text' },
+    { level: 'info', data: 'cut in the middle of an emoji: \ud83d' },
   ]
   await connection.callTool('say', { log })
-  await soon(() => heard.length === 2)
+  await soon(() => heard.length === log.length)
+  log[2].data = 'cut in the middle of an emoji: \ufffd'
   assert.deepEqual(
     heard,
     log.map(message => [message, 'fixture']),

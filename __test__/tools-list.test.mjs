@@ -180,6 +180,28 @@ test('listTools asks again, replaces tools and gives a list that is the callerâ€
   assert.equal((await failure(connection.callTool('echo'))).code, 'ERR_MCP_TOOL_NOT_FOUND')
 })
 
+test('the timeout of a listing also bounds its wait for another one', async t => {
+  const { connection } = await connected(t, ['--list-slow', '1000'])
+  const order = []
+  const first = connection.listTools().finally(() => order.push('first'))
+  const second = failure(connection.listTools(undefined, { timeout: 50 })).finally(() => order.push('second'))
+  assert.deepEqual((await second).details, { phase: 'list', ms: 50 })
+  await first
+  assert.deepEqual(order, ['second', 'first'])
+})
+
+test('meta goes out with each page of a listing', async t => {
+  const { connection, log } = await connected(t, ['--tools', '4', '--page-size', '2'])
+  await connection.listTools(undefined, { meta: { traceparent: 't' } })
+  const params = received(log, 'tools/list').map(({ params }) => params)
+  assert.deepEqual(params, [
+    undefined,
+    { cursor: '2' },
+    { _meta: { traceparent: 't' } },
+    { cursor: '2', _meta: { traceparent: 't' } },
+  ])
+})
+
 test('when the server tells of a change, tools are the new ones and onToolsChanged hears them', async t => {
   const heard = []
   const { connection } = await connected(t, [], {

@@ -28,9 +28,7 @@ function callOptions(given) {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
     throw invalidArgument('options', 'must be an AbortSignal or an object of call options')
   }
-  for (const name of Object.keys(given)) {
-    if (!KNOWN.includes(name) && given[name] !== undefined) throw unknownOption(name)
-  }
+  refuseUnknown('options', given, KNOWN)
   const { signal, timeout, resetTimeoutOnProgress, maxTotalTimeout, meta } = given
   const onProgress = given.onProgress ?? given.onprogress
   if (signal !== undefined && !isAbortSignal(signal))
@@ -85,12 +83,15 @@ function milliseconds(path, value) {
   throw invalidArgument(path, `must be a number of milliseconds from 1 to ${LONGEST}`)
 }
 
-function unknownOption(name) {
-  const nearest = theHost().nearest(name, KNOWN)
-  const hint = nearest === null ? `known are ${KNOWN.join(', ')}` : `did you mean ${nearest}?`
-  return invalidArgument(`options.${name}`, `is unknown; ${hint}`, {
+/** Throws at the first property of `given` that is none of `known`: ignored, a slip would look like success. */
+function refuseUnknown(path, given, known) {
+  const unknown = Object.keys(given).find(name => !known.includes(name) && given[name] !== undefined)
+  if (unknown === undefined) return
+  const nearest = theHost().nearest(unknown, known)
+  const hint = nearest === null ? `known are ${known.join(', ')}` : `did you mean ${nearest}?`
+  throw invalidArgument(`${path}.${unknown}`, `is unknown; ${hint}`, {
     details: nearest === null ? {} : { nearest },
   })
 }
 
-module.exports = { callOptions, isAbortSignal, jsonObject }
+module.exports = { callOptions, isAbortSignal, jsonObject, refuseUnknown }

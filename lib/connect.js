@@ -70,6 +70,8 @@ async function connect(host, plans, index, id, signal, callbacks) {
     textOf(outcome)
   } catch (error) {
     state.unlisten()
+    // It has ended already, unless what it said of itself could not be taken in.
+    native?.close()
     throw error
   }
   return new McpServerConnection(host, native, state)
@@ -78,7 +80,8 @@ async function connect(host, plans, index, id, signal, callbacks) {
 /** What the JavaScript side needs of options that were judged. */
 function asked(options) {
   if (options === undefined || options === null) return { callbacks: {} }
-  const { signal, partial, onStderr, onLog, onToolsChanged, onWarning, onClose } = options
+  // Own properties, as they were judged: what an object inherits was not.
+  const { signal, partial, onStderr, onLog, onToolsChanged, onWarning, onClose } = { ...options }
   if (signal !== undefined && !isAbortSignal(signal))
     throw invalidArgument('options.signal', 'must be an AbortSignal')
   return { signal, partial, callbacks: { onStderr, onLog, onToolsChanged, onWarning, onClose } }

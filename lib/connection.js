@@ -1,6 +1,6 @@
 'use strict'
 
-const { callOptions, isAbortSignal, jsonObject } = require('./call-options.js')
+const { callOptions, isAbortSignal, jsonObject, refuseUnknown } = require('./call-options.js')
 const { invalidArgument } = require('./errors.js')
 const { safely, textOf } = require('./host.js')
 const { toolResult } = require('./results.js')
@@ -218,7 +218,7 @@ class ConnectionState {
     } else if (event.tools !== undefined) {
       this.setTools(event.tools)
       if (onToolsChanged) safely(onToolsChanged, this.tools, this.id)
-    } else {
+    } else if (event.closed !== undefined) {
       this.isClosed = true
       this.unlisten()
       this.unref()
@@ -237,8 +237,21 @@ function toolCall(nameOrParams, argsOrSchema, given) {
   if (typeof nameOrParams !== 'object' || nameOrParams === null || typeof nameOrParams.name !== 'string') {
     throw invalidArgument('name', 'must be the name of a tool, or an object { name, arguments }')
   }
+  refuseUnknown('params', nameOrParams, ['name', 'arguments', '_meta'])
   const { name, arguments: args, _meta } = nameOrParams
-  return { name, args, options: callOptions(_meta === undefined ? given : withMeta(given, _meta)) }
+  // Version 1 of the official client takes (params, resultSchema, options), version 2 (params, options): a signal that stands second
+  // must not get lost.
+  const options = given === undefined && !isSchema(argsOrSchema) ? (argsOrSchema ?? undefined) : given
+  return { name, args, options: callOptions(_meta === undefined ? options : withMeta(options, _meta)) }
+}
+
+/** Whether it is the schema of some validator, which nobody asks here: results are not checked. */
+function isSchema(value) {
+  return (
+    typeof value?.parse === 'function' ||
+    typeof value?.safeParse === 'function' ||
+    Boolean(value?.['~standard'])
+  )
 }
 
 /** Call options with the `_meta` of the params worked in; what they are not stays as it is, for `callOptions` to refuse. */

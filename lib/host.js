@@ -33,12 +33,7 @@ class Host {
 
   /** Judges definitions and options; throws the first fault. `shape`: `one`, `group` or `normalize`. */
   plan(definitions, options, shape) {
-    const plans = this.#native.plan(
-      describe(definitions),
-      describe(options),
-      hasEnv(options) ? 'null' : describe(process.env),
-      shape,
-    )
+    const plans = this.#native.plan(describe(definitions), describe(options), describe(process.env), shape)
     if (plans.error) throw fromDescription(JSON.parse(plans.error))
     return plans
   }
@@ -61,7 +56,7 @@ class Host {
         return
       }
       const token = ++this.#lastToken
-      const operation = { resolve, onProgress, arrived, owner, unlisten: undefined }
+      const operation = { resolve, reject, onProgress, arrived, owner, unlisten: undefined }
       if (signal) {
         operation.unlisten = onAbort(signal, () => {
           operation.unlisten()
@@ -78,7 +73,7 @@ class Host {
       } catch (error) {
         operation.unlisten?.()
         this.#finish(token)
-        reject(error)
+        reject(asMcpError(error))
       }
     })
   }
@@ -107,7 +102,8 @@ class Host {
 
   #deliver(batch) {
     for (let index = 0; index < batch.length; index += 3) {
-      this.#deliverOne(batch[index], batch[index + 1], batch[index + 2])
+      // The rest of a batch reaches its callers whatever becomes of one delivery.
+      safely(() => this.#deliverOne(batch[index], batch[index + 1], batch[index + 2]))
     }
   }
 
@@ -125,9 +121,20 @@ class Host {
     }
     operation.unlisten?.()
     this.#finish(token)
-    if (kind !== KIND.error) operation.arrived?.(text)
+    try {
+      if (kind !== KIND.error) operation.arrived?.(text)
+    } catch (error) {
+      operation.reject(asMcpError(error))
+      return
+    }
     operation.resolve(kind === KIND.error ? { error: text } : text)
   }
+}
+
+/** What the native side or we ourselves threw without meaning to: every failure has a code. */
+function asMcpError(error) {
+  if (McpError.is(error)) return error
+  return new McpError(`${error?.message ?? error}`, { code: 'ERR_MCP_INTERNAL', cause: error })
 }
 
 /** Calls a host's callback; what it throws is its own uncaught exception and never keeps the rest of a batch from its callers. */
@@ -145,14 +152,6 @@ function safely(callback, ...given) {
 function textOf(outcome) {
   if (typeof outcome === 'string') return outcome
   throw fromDescription(JSON.parse(outcome.error))
-}
-
-function hasEnv(options) {
-  try {
-    return options?.env !== undefined
-  } catch {
-    return true
-  }
 }
 
 function loadBinding() {

@@ -30,7 +30,7 @@ export function checkGenerated() {
   makePlatformPackages()
   const differing = generatedFiles().filter(file => read(file) !== read(join(fresh, file)))
   if (differing.length > 0) {
-    return `${differing.join(', ')} differ from what is generated; run \`npm run generate\` and commit what it changes`
+    return `these differ from what is generated: ${differing.join(', ')}; run \`npm run generate\` and commit what it changes`
   }
 }
 

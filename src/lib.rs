@@ -10,8 +10,10 @@
 //! - [`process`] — spawn, watch, the stop ladder, the guardian
 //! - [`policy`] — pure: what may be asked, what a child gets, what is secret, what may be shown
 //! - [`error`] — one error, one code each
+//! - [`json`] — JSON that JavaScript reads and `serde_json` does not
 
 pub mod error;
+pub mod json;
 pub mod link;
 #[cfg(feature = "node")]
 pub mod node;

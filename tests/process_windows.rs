@@ -260,6 +260,19 @@ async fn the_last_words_of_a_server_can_be_read_after_it_has_left() {
 }
 
 #[tokio::test]
+async fn that_nobody_reads_its_input_any_more_is_noticed_without_a_write() {
+    let Spawned { process, stdin, stdout, .. } = spawn(role("polite"), false).await.unwrap();
+    let (input, mut output) = (pipes::input(stdin).unwrap(), Lines::of(stdout));
+    assert_eq!(output.said().await, "ready");
+    let early = timeout(Duration::from_millis(300), pipes::unread(&input)).await;
+    assert!(early.is_err(), "it still reads");
+    write(&input, b"m\n").await;
+    assert_eq!(output.said().await, "got 1");
+    process.stop(waits(0, 0)).await;
+    timeout(PATIENCE, pipes::unread(&input)).await.expect("nobody noticed");
+}
+
+#[tokio::test]
 async fn a_server_has_the_variables_it_was_given_and_no_others() {
     let Spawned { stdin: _stdin, stdout, .. } = spawn(role("environment"), false).await.unwrap();
     let said = Lines::of(stdout).said().await;

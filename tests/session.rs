@@ -184,6 +184,15 @@ async fn a_failed_start_says_why() {
 }
 
 #[tokio::test]
+async fn a_command_that_echoes_is_told_from_a_server() {
+    let mut plan = plan(&[], &[]);
+    plan.definition.command = vec!["/bin/cat".into()];
+    let error = connect(plan, Arc::new(Heard::default()), std::future::pending()).await.err().unwrap();
+    assert_eq!(error.code, ErrorCode::Handshake);
+    assert!(error.message.contains("sends back what it is sent"), "{}", error.message);
+}
+
+#[tokio::test]
 async fn a_server_that_speaks_2026_07_28_alone_is_found_out_on_the_same_process() {
     let (session, welcome, _) = connected(&["--modern"]).await;
     assert!(welcome.contains(r#""protocolVersion":"2026-07-28""#), "{welcome}");

@@ -16,7 +16,9 @@ export const SERVER = fileURLToPath(new URL('../../tests/fixtures/server.mjs', i
 export const PATIENCE = 10_000
 
 const folder = mkdtempSync(join(tmpdir(), 'workflow-mcp-test-'))
-process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
+// A server that outlives its host for a moment may write into its log meanwhile: then the folder is not empty at the first try.
+const removal = { recursive: true, force: true, maxRetries: 10, retryDelay: 20 }
+process.on('exit', () => rmSync(folder, removal))
 let started = 0
 
 /** A definition of the fixture server, and the log it writes. `more` are further properties of the definition. */
@@ -26,10 +28,11 @@ export function fixture(switches = [], more = {}) {
   return { log, definition: { id: 'fixture', command, timeout: 30_000, ...more } }
 }
 
-/** A connection to the fixture server, closed with the test. */
+/** A connection to the fixture server, closed with the test. However slow the machine is, a polite server has time to leave. */
 export async function connected(t, switches = [], options = {}, more = {}) {
   const { log, definition } = fixture(switches, more)
-  const connection = await workflow.connectMcpServer(definition, options)
+  const shutdown = { endOfInput: PATIENCE, terminate: PATIENCE, ...options.shutdown }
+  const connection = await workflow.connectMcpServer(definition, { ...options, shutdown })
   t.after(() => connection.close())
   return { connection, log }
 }

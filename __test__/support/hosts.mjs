@@ -7,14 +7,16 @@ const PACKAGE = new URL('../../index.mjs', import.meta.url).href
 
 const PRELUDE = `
   import * as workflow from ${JSON.stringify(PACKAGE)}
-  import { writeSync } from 'node:fs'
+  import { readSync, writeSync } from 'node:fs'
   const say = value => writeSync(1, JSON.stringify(value) + '\\n')
+  const told = () => readSync(0, new Uint8Array(1))
   const given = JSON.parse(process.env.GIVEN_TO_HOST)
   delete process.env.GIVEN_TO_HOST
 `
 
 /**
- * Runs `code`, the text of an ES module, with `workflow` (the package), `given` (the JSON value) and `say` at hand.
+ * Runs `code`, the text of an ES module, with `workflow` (the package), `given` (the JSON value) and `say` at hand; `told()` blocks it until
+ * `tell()` is called.
  *
  * `said` is what it has said so far, `next()` waits for what it says next, `ended` gives code, signal, stderr and all it said.
  */
@@ -23,6 +25,8 @@ export function host(code, { given = {}, flags = [], env = process.env } = {}) {
     env: { ...env, GIVEN_TO_HOST: JSON.stringify(given) },
     stdio: ['pipe', 'pipe', 'pipe'],
   })
+  // Whoever is told something may have ended.
+  child.stdin.on('error', () => {})
   const said = []
   let read = 0
   let heard = () => {}
@@ -42,6 +46,9 @@ export function host(code, { given = {}, flags = [], env = process.env } = {}) {
     child,
     said,
     ended,
+    tell() {
+      child.stdin.write('.')
+    },
     async next() {
       while (said.length <= read) {
         if (child.exitCode !== null || child.signalCode !== null) {

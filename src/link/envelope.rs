@@ -6,6 +6,7 @@
 use serde_json::value::RawValue;
 
 use super::fields::{elements, fields, is_null, string};
+use crate::json::with_whole_characters;
 
 /// An id in an answer, leniently: the text of a number matches that number.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -122,14 +123,19 @@ fn rpc_error(error: &RawValue) -> RpcError {
     let members = fields(error.get(), ["code", "message", "data"]);
     let Some([code, message, data]) = members else {
         // Some servers answer with a bare string.
-        let message = string(error).map_or_else(|| error.get().to_owned(), std::borrow::Cow::into_owned);
+        let message = text(error).unwrap_or_else(|| error.get().to_owned());
         return RpcError { code: serde_json::Value::Null, message, data: None };
     };
     RpcError {
         code: code.and_then(|code| serde_json::from_str(code.get()).ok()).unwrap_or_default(),
-        message: message.and_then(string).map(std::borrow::Cow::into_owned).unwrap_or_default(),
+        message: message.and_then(text).unwrap_or_default(),
         data: data.map(|data| data.get().to_owned()),
     }
+}
+
+/// A string that is only to be read by people.
+fn text(raw: &RawValue) -> Option<String> {
+    serde_json::from_str(&with_whole_characters(raw.get())).ok()
 }
 
 #[cfg(test)]

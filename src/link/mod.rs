@@ -25,6 +25,8 @@ pub const STDERR_IN_ERRORS: usize = 4 * 1024;
 pub struct Frame {
     /// The id, when it is a request: what [`Link::withdraw`] looks for.
     pub id: Option<u64>,
+    /// It answers a request of the server, so there may be any number of these.
+    pub is_answer: bool,
     /// JSON without a newline.
     pub text: String,
 }

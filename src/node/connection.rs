@@ -80,8 +80,8 @@ impl Connection {
             refused(settle);
             return;
         };
-        let (terms, _) = self.terms("list", token, options);
-        let listing = session.list_tools(terms, settle);
+        let (terms, meta) = self.terms("list", token, options);
+        let listing = session.list_tools(Asked { terms, meta: meta.as_deref() }, settle);
         let mut listings = self.listings.lock().unwrap_or_else(PoisonError::into_inner);
         listings.retain(|_, listing| !listing.is_finished());
         listings.insert(token, listing);

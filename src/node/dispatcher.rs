@@ -37,13 +37,6 @@ enum Delivery {
     Event { token: i64, event: String },
 }
 
-/// What a later delivery of the same kind and token replaces.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Kind {
-    Progress,
-    Tools,
-}
-
 type Wake = ThreadsafeFunction<(), Unknown<'static>, Batch, Status, false, true>;
 
 /// One environment's queue.
@@ -57,8 +50,10 @@ pub struct Dispatcher {
 #[derive(Default)]
 struct Queue {
     deliveries: Vec<Delivery>,
-    /// Where what only counts in its latest form stands while it is undelivered: the progress of a call, the tools of a connection.
-    latest: HashMap<(i64, Kind), usize>,
+    /// Where the progress of a call stands while it is undelivered: only its latest form counts.
+    progress: HashMap<i64, usize>,
+    /// The same of the tools of a connection.
+    tools: HashMap<i64, usize>,
     chatter: usize,
     /// What keeps the event loop alive: pending calls and connections that were asked to.
     holds: usize,
@@ -93,21 +88,27 @@ impl Dispatcher {
             Ok(text) => Delivery::Result { token, text },
             Err(error) => Delivery::Error { token, error: error.to_json().to_string() },
         };
-        self.push(|queue| {
-            queue.latest.remove(&(token, Kind::Progress));
-            queue.deliveries.push(delivery);
-        });
+        self.push(|queue| queue.settle(token, delivery));
     }
 
     /// Reports progress; what the JavaScript thread has not taken yet is replaced, so that nothing piles up.
     pub fn progressed(&self, token: i64, params: String) {
-        self.push(|queue| queue.put_latest((token, Kind::Progress), Delivery::Progress { token, params }));
+        self.push(|queue| {
+            put_latest(
+                &mut queue.deliveries,
+                &mut queue.progress,
+                token,
+                Delivery::Progress { token, params },
+            );
+        });
     }
 
     /// Tells of a new list of tools, in place of one that was not taken yet.
     pub fn tools_changed(&self, token: i64, event: &Value) {
         let event = event.to_string();
-        self.push(|queue| queue.put_latest((token, Kind::Tools), Delivery::Event { token, event }));
+        self.push(|queue| {
+            put_latest(&mut queue.deliveries, &mut queue.tools, token, Delivery::Event { token, event });
+        });
     }
 
     /// Tells of an event; lines and log messages (`chatter`) are dropped when too many wait.
@@ -161,10 +162,7 @@ impl Dispatcher {
     }
 
     fn take(&self) -> Vec<Delivery> {
-        let mut queue = self.lock();
-        queue.latest.clear();
-        queue.chatter = 0;
-        std::mem::take(&mut queue.deliveries)
+        self.lock().take()
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
@@ -173,13 +171,32 @@ impl Dispatcher {
 }
 
 impl Queue {
-    fn put_latest(&mut self, key: (i64, Kind), delivery: Delivery) {
-        let next = self.deliveries.len();
-        let index = *self.latest.entry(key).or_insert(next);
-        match self.deliveries.get_mut(index) {
-            Some(waiting) => *waiting = delivery,
-            None => self.deliveries.push(delivery),
-        }
+    fn settle(&mut self, token: i64, delivery: Delivery) {
+        self.progress.remove(&token);
+        // The result may be that of a listing. A list that is newer must not take the place of one that stands before it.
+        self.tools.clear();
+        self.deliveries.push(delivery);
+    }
+
+    fn take(&mut self) -> Vec<Delivery> {
+        self.progress.clear();
+        self.tools.clear();
+        self.chatter = 0;
+        std::mem::take(&mut self.deliveries)
+    }
+}
+
+/// Puts a delivery in the place of the one of its token that still waits, else at the end.
+fn put_latest(
+    deliveries: &mut Vec<Delivery>,
+    latest: &mut HashMap<i64, usize>,
+    token: i64,
+    delivery: Delivery,
+) {
+    let index = *latest.entry(token).or_insert(deliveries.len());
+    match deliveries.get_mut(index) {
+        Some(waiting) => *waiting = delivery,
+        None => deliveries.push(delivery),
     }
 }
 
@@ -218,5 +235,54 @@ impl ToNapiValue for Batch {
             }
         }
         Ok(array)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(queue: &mut Queue) -> Vec<String> {
+        let text = |delivery| match delivery {
+            Delivery::Result { text, .. } => text,
+            Delivery::Error { error, .. } => error,
+            Delivery::Progress { params, .. } => params,
+            Delivery::Event { event, .. } => event,
+        };
+        queue.take().into_iter().map(text).collect()
+    }
+
+    fn tools(queue: &mut Queue, event: &str) {
+        let delivery = Delivery::Event { token: 1, event: event.into() };
+        put_latest(&mut queue.deliveries, &mut queue.tools, 1, delivery);
+    }
+
+    fn progress(queue: &mut Queue, token: i64, params: &str) {
+        let delivery = Delivery::Progress { token, params: params.into() };
+        put_latest(&mut queue.deliveries, &mut queue.progress, token, delivery);
+    }
+
+    #[test]
+    fn only_the_latest_progress_of_each_call_waits_and_none_follows_its_result() {
+        let mut queue = Queue::default();
+        progress(&mut queue, 2, "2: 1");
+        progress(&mut queue, 3, "3: 1");
+        progress(&mut queue, 2, "2: 2");
+        queue.settle(2, Delivery::Result { token: 2, text: "2: done".into() });
+        progress(&mut queue, 3, "3: 2");
+        assert_eq!(texts(&mut queue), ["2: 2", "3: 2", "2: done"]);
+        progress(&mut queue, 3, "3: 3");
+        assert_eq!(texts(&mut queue), ["3: 3"]);
+    }
+
+    #[test]
+    fn a_newer_list_of_tools_never_comes_before_the_result_of_an_older_listing() {
+        let mut queue = Queue::default();
+        tools(&mut queue, "first");
+        tools(&mut queue, "second");
+        queue.settle(5, Delivery::Result { token: 5, text: "third, listed".into() });
+        tools(&mut queue, "fourth");
+        tools(&mut queue, "fifth");
+        assert_eq!(texts(&mut queue), ["second", "third, listed", "fifth"]);
     }
 }

@@ -8,6 +8,7 @@
 
 mod forms;
 
+use crate::json::with_whole_characters;
 use crate::policy::capability::{name_is_capability, secret_parts, value_format};
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use serde_json::Value;
@@ -91,7 +92,7 @@ impl Redactor {
     /// JSON text in, JSON out: only strings (keys too) are redacted. What cannot be parsed becomes a JSON string of the redacted text.
     #[must_use]
     pub fn json(&self, text: &str) -> Value {
-        match serde_json::from_str(text) {
+        match serde_json::from_str(&with_whole_characters(text)) {
             Ok(value) => self.value(value),
             Err(_) => Value::String(self.text(text).into_owned()),
         }

@@ -21,6 +21,7 @@ use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
+use super::exec::exec;
 use super::watch::Leader;
 
 /// What the guardian runs. `a 123` on its input lists a group, `d 123` takes it off, the end of its input is the end of the host.
@@ -235,7 +236,8 @@ impl Listing {
 
 /// Blocks until the exec.
 fn start(shell: &PathBuf) -> io::Result<(Pid, OwnedFd)> {
-    let mut child = Command::new(shell)
+    let mut command = Command::new(shell);
+    command
         // The last argument is `$0`, which says in a list of processes what this is.
         .args(["-c", SCRIPT, "workflow-mcp-guardian"])
         .env_clear()
@@ -243,8 +245,8 @@ fn start(shell: &PathBuf) -> io::Result<(Pid, OwnedFd)> {
         .process_group(0)
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()?;
+        .stderr(Stdio::null());
+    let mut child = exec(&mut command)?;
     let input = child.stdin.take().ok_or_else(|| io::Error::other("its input is missing"))?;
     let input = OwnedFd::from(input);
     rustix::io::ioctl_fionbio(&input, true)?;

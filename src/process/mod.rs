@@ -7,7 +7,8 @@
 //! Each system has its own of these. `windows/` holds those of Windows, with a job in place of the group; the others are here:
 //!
 //! - [`spawn`] — a command becomes a [`Process`] in its own group and three pipe ends
-//! - [`pipes`] — the host's ends of them
+//! - [`exec`] — the start of a program, of which no other one inherits a pipe
+//! - [`pipes`] — the host's ends of the pipes
 //! - [`executable`] — what the system makes of a file that it is asked to execute
 //! - [`watch`] — how the direct child ends, seen without reaping it
 //! - [`ladder`] — end of input, SIGTERM, SIGKILL, and how far it had to climb
@@ -23,6 +24,8 @@ mod error;
 mod handle;
 mod outcome;
 
+#[cfg(unix)]
+mod exec;
 #[cfg(unix)]
 mod executable;
 #[cfg(unix)]

@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use rustix::buffer::spare_capacity;
+use tokio::io::Interest;
 pub use tokio::net::unix::pipe::{Receiver as Output, Sender as Input};
 
 /// An end as a spawn gives it.
@@ -18,6 +19,11 @@ pub fn input(end: End) -> io::Result<Input> {
 /// What a server writes. Within the runtime.
 pub fn output(end: End) -> io::Result<Output> {
     Output::from_owned_fd(end)
+}
+
+/// Waits until nobody is left who could read what is written.
+pub async fn unread(input: &Input) {
+    let _ = input.ready(Interest::ERROR).await;
 }
 
 /// Appends what is there now to the spare room of `buffer`; `WouldBlock` if that is nothing.

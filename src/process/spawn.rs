@@ -4,14 +4,13 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{self, Child, Stdio};
-#[cfg(target_os = "macos")]
-use std::sync::{Mutex, PoisonError};
 
 use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, waitpid};
 use tokio::task::spawn_blocking;
 
 use super::command::{Command, Spawned};
 use super::error::SpawnError;
+use super::exec::exec;
 use super::guardian::{Guardian, Listing};
 use super::handle::Process;
 use super::watch::Leader;
@@ -79,14 +78,7 @@ impl Newborn {
         if let Some(directory) = &command.directory {
             wish.current_dir(directory);
         }
-        // macOS has no `pipe2`: between the making of a pipe and its close-on-exec flag another spawn of ours must not
-        // fall, or that server would hold this one's input open (BR-14).
-        #[cfg(target_os = "macos")]
-        let _one_at_a_time = {
-            static SPAWNING: Mutex<()> = Mutex::new(());
-            SPAWNING.lock().unwrap_or_else(PoisonError::into_inner)
-        };
-        let child = wish.spawn()?;
+        let child = exec(&mut wish)?;
         let pid = Pid::from_child(&child);
         Self::take(pid, child).inspect_err(|_| abandon(pid, None))
     }

@@ -137,7 +137,7 @@ async fn start(
     let _ = shared.negotiated.set(negotiated);
     *phase = Phase::Listing;
     let _one_at_a_time = shared.listing.lock().await;
-    shared.list(LISTING).await.map(|tools| shared.set_tools(tools))
+    shared.list(LISTING, None).await.map(|tools| shared.set_tools(tools))
 }
 
 /// Stops what was started; resolves when it is gone.
@@ -189,7 +189,10 @@ fn explain(error: McpError, shared: &Shared, phase: Phase, limit: Duration, miss
             failed.details = error.details.into_iter().filter(|(key, _)| *key != "stderr").collect();
             failed
         }
-        ErrorCode::Handshake | ErrorCode::ProtocolVersion => error,
+        // The last two: what a server answers that starts without its token is often its first list.
+        ErrorCode::Handshake | ErrorCode::ProtocolVersion | ErrorCode::Rpc | ErrorCode::InvalidMessage => {
+            error
+        }
         _ => return error.of_server(&shared.id),
     };
     let mut error = error.with("stderr", stderr).with("stdoutNoise", noise).with("missingEnv", missing);

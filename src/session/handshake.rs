@@ -83,7 +83,7 @@ async fn initialize(
     };
     let modern_meta = if version.has_initialize() {
         let text = wire::notification("notifications/initialized", None);
-        shared.link()?.send(Frame { id: None, text });
+        shared.link()?.send(Frame { id: None, is_answer: false, text });
         None
     } else {
         // Some servers agree to 2026-07-28 in `initialize`, which it no longer has; they mean it.
@@ -152,7 +152,9 @@ fn says_modern(error: &McpError) -> bool {
 
 /// `answered` without secrets.
 fn version_error(offered: &ProtocolVersion, answered: Value) -> McpError {
-    let shown = answered.as_str().map_or_else(|| answered.to_string(), str::to_owned);
+    let versions = answered.as_array().map_or(std::slice::from_ref(&answered), Vec::as_slice);
+    let shown: Vec<_> = versions.iter().filter_map(Value::as_str).collect();
+    let shown = shown.join(", ");
     let message = format!(
         "The server speaks protocol version {}, this client offered {offered}; see the option `protocol`.",
         &shown[..shown.floor_char_boundary(100)]

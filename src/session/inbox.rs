@@ -1,5 +1,6 @@
 //! The session as its link sees it: what arrives, and what follows from it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -18,6 +19,10 @@ const RPC_MESSAGE_MAX: usize = 2_000;
 /// Terms of a listing that the session itself asks for; the session's timeout bounds it as a whole.
 pub(super) const LISTING: Terms =
     Terms { phase: "list", timeout: None, total: None, reset_on_progress: false, on_progress: None };
+
+/// What a session asks before it is connected: from a server it is an echo (`command: ['/bin/cat']`), which would go on to take our
+/// refusal for its answer.
+const ONLY_CLIENTS_ASK: [&str; 2] = ["initialize", "server/discover"];
 
 pub(super) struct Inbox(pub(super) Arc<Shared>);
 
@@ -54,10 +59,15 @@ impl Shared {
         match message {
             Message::Result { id, result } => self.calls.answered(&id, Ok(result)),
             Message::Error { id, error } => self.calls.answered(&id, Err(self.rpc_error(&error))),
+            Message::Request { method, .. } if ONLY_CLIENTS_ASK.contains(&method.as_str()) => {
+                let message = "The server sends back what it is sent; is the command an MCP server?";
+                let error = McpError::new(ErrorCode::Handshake, message).of_server(&self.id);
+                self.end(Reason::ProtocolError, &error);
+            }
             Message::Request { id, method } => {
                 // A modern server has no requests, and must not be sent a response (2026-07-28, stdio).
                 if let Some(link) = self.link.get().filter(|_| self.modern_meta().is_none()) {
-                    link.send(Frame { id: None, text: wire::answer(&id, &method) });
+                    link.send(Frame { id: None, is_answer: true, text: wire::answer(&id, &method) });
                 }
             }
             Message::Notification { method, params } => self.notification(&method, params),
@@ -75,7 +85,7 @@ impl Shared {
                     _ => None,
                 };
                 if let Some(listener) = listener {
-                    listener(params);
+                    listener(self.without_secrets(params));
                 }
             }
             "notifications/message" if self.listens.log => {
@@ -86,6 +96,14 @@ impl Shared {
             _ => {
                 self.unknown.fetch_add(1, Ordering::Relaxed);
             }
+        }
+    }
+
+    /// JSON text as it came, unless there is a secret in it: a progress message goes to screens and logs like any other.
+    fn without_secrets(&self, json: String) -> String {
+        match self.redactor.text(&json) {
+            Cow::Borrowed(_) => json,
+            Cow::Owned(_) => self.redactor.json(&json).to_string(),
         }
     }
 
@@ -111,7 +129,7 @@ impl Shared {
             if shared.closing.load(Ordering::Acquire) || !shared.connected.load(Ordering::Acquire) {
                 return;
             }
-            match shared.list_again(LISTING).await {
+            match shared.list_again(LISTING, None).await {
                 Ok(tools) => shared.owner.heard(Event::ToolsChanged(tools)),
                 Err(error) if shared.closing.load(Ordering::Acquire) => drop(error),
                 Err(error) => {

@@ -36,8 +36,8 @@ struct Listed<'a> {
     oddities: Vec<(&'static str, String, Value)>,
 }
 
-/// Asks for all pages. What was odd and cost less than the list becomes a warning.
-pub(super) async fn list(shared: &Shared, terms: Terms) -> Result<Tools, McpError> {
+/// Asks for all pages, each with `given` in its `_meta`. What was odd and cost less than the list becomes a warning.
+pub(super) async fn list(shared: &Shared, terms: Terms, given: Option<&str>) -> Result<Tools, McpError> {
     let mut listed = Listed {
         filter: &shared.filter,
         texts: Vec::new(),
@@ -49,7 +49,7 @@ pub(super) async fn list(shared: &Shared, terms: Terms) -> Result<Tools, McpErro
     let mut cursor: Option<String> = None;
     for _ in 0..PAGES_MAX {
         let params = cursor.map(|cursor| format!(r#"{{"cursor":{cursor}}}"#));
-        let meta = wire::Meta { modern: shared.modern_meta(), ..wire::Meta::default() };
+        let meta = wire::Meta { given, modern: shared.modern_meta(), progress_token: None };
         let params = wire::params(params.as_deref(), meta)?;
         let page = match shared.ask("tools/list", params.as_deref(), terms.clone()).await {
             Ok(page) => page,

@@ -145,12 +145,14 @@ impl Session {
         self.0.begin(method, asked, settle, |meta| wire::params(params, meta))
     }
 
-    /// Lists the tools again; settles with a JSON array, which is then what may be called.
+    /// Lists the tools again; settles with a JSON array, which is then what may be called. Of the terms the times count, for all
+    /// pages together; the `_meta` goes with each page.
     #[must_use]
-    pub fn list_tools(&self, terms: Terms, settle: Settle) -> tokio::task::AbortHandle {
+    pub fn list_tools(&self, asked: Asked<'_>, settle: Settle) -> tokio::task::AbortHandle {
         let shared = self.0.clone();
+        let (terms, meta) = (asked.terms, asked.meta.map(str::to_owned));
         let task = self.0.runtime.spawn(async move {
-            let outcome = shared.list_again(terms).await;
+            let outcome = shared.list_again(terms, meta.as_deref()).await;
             settle.with(outcome);
         });
         task.abort_handle()
@@ -237,7 +239,8 @@ impl Shared {
         let progress_token = wants_progress.then_some(id);
         let meta = wire::Meta { given: asked.meta, progress_token, modern: self.modern_meta() };
         let sent = params(meta).and_then(|params| {
-            let frame = Frame { id: Some(id), text: wire::request(id, method, params.as_deref()) };
+            let frame =
+                Frame { id: Some(id), is_answer: false, text: wire::request(id, method, params.as_deref()) };
             // A link that is gone says so with all there is to say; the call waits for that.
             self.link().map(|link| link.send(frame))
         });
@@ -259,7 +262,11 @@ impl Shared {
         let id = self.calls.begin(terms, settle);
         let guard = id.map(|id| GiveUp { shared: self, id });
         if let Some(id) = id {
-            self.link()?.send(Frame { id: Some(id), text: wire::request(id, method, params) });
+            self.link()?.send(Frame {
+                id: Some(id),
+                is_answer: false,
+                text: wire::request(id, method, params),
+            });
         }
         let outcome = answer.await.unwrap_or_else(|_| Err(self.closed_error()));
         // Answered: giving it up finds nothing any more.
@@ -279,7 +286,7 @@ impl Shared {
         if let Some(link) = self.link.get().filter(|_| self.negotiated.get().is_some())
             && !link.withdraw(id)
         {
-            link.send(Frame { id: None, text: wire::cancelled(id) });
+            link.send(Frame { id: None, is_answer: false, text: wire::cancelled(id) });
         }
     }
 
@@ -288,19 +295,23 @@ impl Shared {
         call.settle.with(Err(call.error.of_server(&self.id)));
     }
 
-    async fn list_again(&self, terms: Terms) -> Outcome {
-        let _one_at_a_time = self.listing.lock().await;
+    async fn list_again(&self, terms: Terms, meta: Option<&str>) -> Outcome {
         let timeout = terms.timeout.unwrap_or(self.timeout);
         let time = terms.total.map_or(timeout, |total| timeout.min(total));
         let each = Terms { timeout: None, total: None, ..terms };
-        let listed = tokio::time::timeout(time, self.list(each)).await;
+        // Waiting for the listing under way counts too: that one may have a longer deadline.
+        let listing = async {
+            let _one_at_a_time = self.listing.lock().await;
+            self.list(each, meta).await.map(|tools| self.set_tools(tools))
+        };
+        let listed = tokio::time::timeout(time, listing).await;
         let listed = listed.unwrap_or_else(|_| Err(timed_out("list", time, "list its tools")));
-        listed.map(|tools| self.set_tools(tools)).map_err(|error| error.of_server(&self.id))
+        listed.map_err(|error| error.of_server(&self.id))
     }
 
-    async fn list(&self, terms: Terms) -> Result<Tools, McpError> {
+    async fn list(&self, terms: Terms, meta: Option<&str>) -> Result<Tools, McpError> {
         if self.negotiated.get().is_some_and(Negotiated::offers_tools) {
-            listing::list(self, terms).await
+            listing::list(self, terms, meta).await
         } else if let Some(gone) = self.calls.gone() {
             Err(gone)
         } else {

@@ -77,10 +77,11 @@ pub(super) fn params(given: Option<&str>, meta: Meta<'_>) -> Result<Option<Strin
     if meta.given.is_none() && meta.progress_token.is_none() && meta.modern.is_none() {
         return Ok(given.map(str::to_owned));
     }
-    let given = given.map(object).transpose()?.unwrap_or_default();
-    let inner = given.iter().find(|(key, _)| key.get() == r#""_meta""#).map(|(_, value)| value.get());
-    let Some(meta) = meta_text(meta, inner)? else { return Ok(Some("{}".to_owned())) };
-    let kept = given.iter().filter(|(key, _)| key.get() != r#""_meta""#);
+    let members = given.map(object).transpose()?.unwrap_or_default();
+    let inner = members.iter().find(|(key, _)| key.get() == r#""_meta""#).map(|(_, value)| value.get());
+    // A `meta` that holds nothing adds nothing.
+    let Some(meta) = meta_text(meta, inner)? else { return Ok(given.map(str::to_owned)) };
+    let kept = members.iter().filter(|(key, _)| key.get() != r#""_meta""#);
     let kept: Vec<_> = kept.map(|(key, value)| (key.get(), value.get())).collect();
     Ok(Some(join(kept.into_iter().chain([(r#""_meta""#, meta.as_str())]))))
 }
@@ -158,6 +159,13 @@ mod tests {
         let text = params(Some(r#"{"uri":"u","_meta":{"traceparent":"old","k":1}}"#), meta).unwrap().unwrap();
         let expected = r#"{"uri":"u","_meta":{"progressToken":9,"traceparent":"t","\ud800":0.10,"k":1}}"#;
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn an_empty_meta_leaves_the_params_as_they_are() {
+        let meta = Meta { given: Some("{}"), ..Meta::default() };
+        assert_eq!(params(Some(r#"{"uri":"u"}"#), meta).unwrap().as_deref(), Some(r#"{"uri":"u"}"#));
+        assert_eq!(params(None, meta).unwrap(), None);
     }
 
     #[test]

@@ -13,13 +13,13 @@ pub mod read;
 pub mod stderr;
 
 use std::future::Future;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::sync::OnceCell;
+use tokio::sync::{Notify, OnceCell};
 
 use self::lines::{Chunk, Lines};
 use self::noise::Noise;
@@ -36,7 +36,7 @@ use crate::process::{self, Command, Ended, Process, SpawnError, Waits};
 /// Larger lines are read on the pool: scanning them would hold up every other session (about 1 ms a MiB).
 const POOL_FROM: usize = 1024 * 1024;
 
-/// How long the exit code is waited for after stdout has ended, and stderr after that.
+/// How long the exit code is waited for after stdout or stdin has ended, and the end of stderr after the exit.
 const EXIT_WAIT: Duration = Duration::from_millis(250);
 const STDERR_WAIT: Duration = Duration::from_millis(100);
 
@@ -57,6 +57,8 @@ pub struct Stdio {
     stderr: Stderr,
     noise: Noise,
     received: AtomicU64,
+    /// The server has stopped reading its stdin, which only a write finds out.
+    deaf: Notify,
     end: OnceCell<End>,
 }
 
@@ -72,6 +74,7 @@ pub async fn open(opening: Opening, receiver: Arc<dyn Receiver>) -> Result<Arc<S
         stderr: Stderr::new(opening.redactor.clone()),
         noise: Noise::new(opening.redactor),
         received: AtomicU64::new(0),
+        deaf: Notify::new(),
         end: OnceCell::new(),
         process: spawned.process,
     });
@@ -83,7 +86,11 @@ pub async fn open(opening: Opening, receiver: Arc<dyn Receiver>) -> Result<Arc<S
             hears_warnings.warning("WARN_MCP_GUARDIAN", &warning, Vec::new());
         }
     });
-    tokio::spawn(async move { writer.pipe.run().await });
+    tokio::spawn(async move {
+        if writer.pipe.run().await {
+            writer.deaf.notify_one();
+        }
+    });
     let hears_lines = opening.wants_stderr.then(|| {
         let receiver = receiver.clone();
         move |line| receiver.stderr_line(line)
@@ -98,10 +105,10 @@ impl Stdio {
         let gone = if let Err(error) = self.read(&stdout, limit, receiver).await {
             Gone { error, protocol_error: true }
         } else {
-            // The exit code usually comes a moment after the end of stdout, or has come before it.
+            // The exit code usually comes a moment after the end of a pipe, or has come before it.
             let _ = tokio::time::timeout(EXIT_WAIT, self.process.exited()).await;
             let _ = tokio::time::timeout(STDERR_WAIT, self.stderr.drained()).await;
-            Gone { error: self.obituary(), protocol_error: self.process.exit().is_none() }
+            Gone { error: self.obituary("stdout"), protocol_error: self.process.exit().is_none() }
         };
         receiver.arrived(Arrival::Gone(gone));
     }
@@ -110,6 +117,12 @@ impl Stdio {
     async fn read(&self, stdout: &Output, limit: usize, receiver: &dyn Receiver) -> Result<(), McpError> {
         let mut lines = Lines::new(limit);
         let mut last_bytes = None;
+        // Most servers that stop reading are about to leave, and then there is more to say.
+        let deaf = async {
+            self.deaf.notified().await;
+            tokio::time::sleep(EXIT_WAIT).await;
+        };
+        let mut deaf = pin!(deaf);
         loop {
             let space = lines.space();
             let before = space.len();
@@ -117,6 +130,7 @@ impl Stdio {
                 None => tokio::select! {
                     biased;
                     _ = self.process.exited() => { last_bytes = Some(0); continue }
+                    () = &mut deaf => return Err(self.obituary("stdin")),
                     read = read_some(stdout, space) => read,
                 },
                 Some(bytes) if bytes > LAST_READ_MAX => Read::End,
@@ -188,8 +202,8 @@ impl Stdio {
         }
     }
 
-    /// What there is to say of a server that has left, or has closed its stdout.
-    fn obituary(&self) -> McpError {
+    /// What there is to say of a server that has left, or has closed this pipe.
+    fn obituary(&self, pipe: &str) -> McpError {
         let exit = self.process.exit();
         let stderr = self.stderr.tail(STDERR_IN_ERRORS);
         let how = match exit {
@@ -198,7 +212,7 @@ impl Stdio {
                 (None, Some(signal)) => format!("was ended by {signal}"),
                 (None, None) => "has left".to_owned(),
             },
-            None => "closed its stdout without exiting".to_owned(),
+            None => format!("closed its {pipe} without exiting"),
         };
         let said = telling_line(&stderr).map(|line| format!("; its stderr says: {line}"));
         McpError::new(ErrorCode::Exited, format!("The server {how}{}.", said.unwrap_or_default()))
@@ -222,6 +236,8 @@ impl Link for Stdio {
             let end = self.end.get_or_init(async || {
                 self.pipe.end();
                 let outcome = self.process.stop(waits).await;
+                // The last words come before the end.
+                let _ = tokio::time::timeout(STDERR_WAIT, self.stderr.drained()).await;
                 End {
                     exit_code: outcome.exit.and_then(|exit| exit.code),
                     signal: outcome.exit.and_then(|exit| exit.signal_name()),

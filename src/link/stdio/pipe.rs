@@ -13,13 +13,13 @@ use tokio::sync::Notify;
 use crate::link::{Frame, Sent};
 use crate::process::pipes::{self, End, Input};
 
-/// Frames without an id (answers to pings, notifications) that may wait: a server that asks without reading is not answered further.
-const UNASKED_MAX: usize = 256;
+/// Answers that may wait: a server that asks without reading is not answered further.
+const ANSWERS_MAX: usize = 256;
 
 /// One pipe. Requests and their cancellation share its queue, so that neither overtakes the other.
 pub struct Pipe {
     state: Mutex<State>,
-    /// Something was queued, or the pipe was ended.
+    /// Something was queued, or the input has ended.
     changed: Notify,
 }
 
@@ -29,15 +29,18 @@ struct State {
     queue: VecDeque<Frame>,
     /// Bytes of the first queued frame that are written.
     written: usize,
-    unasked: usize,
+    answers: usize,
     bytes: u64,
+    /// The input ended by a write that failed.
+    is_broken: bool,
 }
 
 impl Pipe {
     /// Takes the near end. Must be called on the I/O thread, and [`Pipe::run`] spawned there.
     pub fn new(end: End) -> std::io::Result<Self> {
         let sender = Some(Arc::new(pipes::input(end)?));
-        let state = State { sender, queue: VecDeque::new(), written: 0, unasked: 0, bytes: 0 };
+        let state =
+            State { sender, queue: VecDeque::new(), written: 0, answers: 0, bytes: 0, is_broken: false };
         Ok(Self { state: Mutex::new(state), changed: Notify::new() })
     }
 
@@ -48,18 +51,20 @@ impl Pipe {
         if state.sender.is_none() {
             return Sent::Gone;
         }
-        if frame.id.is_none() {
-            if state.unasked >= UNASKED_MAX {
+        if frame.is_answer {
+            if state.answers >= ANSWERS_MAX {
                 return Sent::Taken;
             }
-            state.unasked += 1;
+            state.answers += 1;
         }
         let was_idle = state.queue.is_empty();
         state.queue.push_back(frame);
-        if was_idle && !state.write() {
+        let is_written = !was_idle || state.write();
+        let is_gone = state.sender.is_none();
+        if !is_written || is_gone {
             self.changed.notify_one();
         }
-        if state.sender.is_none() { Sent::Gone } else { Sent::Taken }
+        if is_gone { Sent::Gone } else { Sent::Taken }
     }
 
     /// Takes a queued frame back if none of it was written.
@@ -81,17 +86,20 @@ impl Pipe {
         self.lock().bytes
     }
 
-    /// Writes what was queued, until the pipe is ended.
-    pub async fn run(&self) {
+    /// Writes what was queued, until the pipe is ended. True when that was not [`Pipe::end`]: the server reads no more.
+    pub async fn run(&self) -> bool {
         loop {
-            let Some(sender) = self.lock().sender.clone() else { return };
+            let Some(sender) = self.lock().sender.clone() else { return self.lock().is_broken };
             tokio::select! {
                 () = self.changed.notified() => {}
+                // Nobody is left to read what was written, or will be: a call on its way would wait for its timeout.
+                () = pipes::unread(&sender) => self.lock().give_up(),
                 ready = sender.writable(), if self.has_queued() => {
+                    let mut state = self.lock();
                     if ready.is_err() {
-                        self.end();
+                        state.give_up();
                     }
-                    self.lock().write();
+                    state.write();
                 }
             }
         }
@@ -107,7 +115,8 @@ impl Pipe {
 }
 
 impl State {
-    /// Writes as much as goes at once; true when the queue is empty or the pipe is gone.
+    /// Writes once; true when the queue is empty or the pipe is gone. Not more than once for one holding of the lock: a server that reads
+    /// as fast as this writes would keep the thread that sends a large frame.
     fn write(&mut self) -> bool {
         while let (Some(sender), Some(frame)) = (&self.sender, self.queue.front()) {
             match sender.try_write(&frame.text.as_bytes()[self.written..]) {
@@ -115,28 +124,34 @@ impl State {
                     self.bytes += count as u64;
                     self.written += count;
                     if self.written == frame.text.len() {
-                        self.unasked -= usize::from(frame.id.is_none());
+                        self.answers -= usize::from(frame.is_answer);
                         self.written = 0;
                         self.queue.pop_front();
                     }
+                    return self.queue.is_empty();
                 }
                 Err(error) => match error.kind() {
                     ErrorKind::Interrupted => {}
                     ErrorKind::WouldBlock => return false,
                     // EPIPE: nobody reads. That the server is gone is the watcher's to say, with its exit code. Node and Rust ignore
                     // SIGPIPE, so this is an error and not a signal.
-                    _ => self.clear(),
+                    _ => self.give_up(),
                 },
             }
         }
         true
     }
 
+    fn give_up(&mut self) {
+        self.is_broken = true;
+        self.clear();
+    }
+
     fn clear(&mut self) {
         self.sender = None;
         self.queue.clear();
         self.written = 0;
-        self.unasked = 0;
+        self.answers = 0;
     }
 }
 
@@ -161,7 +176,11 @@ mod tests {
 
     fn frame(id: u64, length: usize) -> Frame {
         let id_text = id.to_string();
-        Frame { id: Some(id), text: format!("{id_text}{}", "x".repeat(length - id_text.len())) }
+        Frame {
+            id: Some(id),
+            is_answer: false,
+            text: format!("{id_text}{}", "x".repeat(length - id_text.len())),
+        }
     }
 
     async fn read_all(mut reader: std::io::PipeReader) -> String {
@@ -233,17 +252,25 @@ mod tests {
         let (pipe, _reader) = pipe();
         pipe.send(frame(1, 1 << 20));
         for _ in 0..10_000 {
-            pipe.send(Frame { id: None, text: "pong".into() });
+            pipe.send(Frame { id: None, is_answer: true, text: "pong".into() });
         }
-        assert!(pipe.lock().queue.len() <= UNASKED_MAX + 1);
+        assert_eq!(pipe.lock().queue.len(), ANSWERS_MAX + 1);
+        pipe.send(Frame { id: None, is_answer: false, text: "cancelled".into() });
+        assert_eq!(pipe.lock().queue.len(), ANSWERS_MAX + 2, "no cancellation is lost for them");
     }
 
     #[tokio::test]
-    async fn a_reader_that_is_gone_is_no_signal_and_no_error_here() {
+    async fn a_reader_that_is_gone_is_no_signal_and_noticed_without_a_write() {
         let (pipe, reader) = pipe();
         drop(reader);
-        while pipe.send(frame(1, 10)) == Sent::Taken {
-            tokio::task::yield_now().await;
-        }
+        assert!(pipe.run().await, "it did not end by itself");
+        assert_eq!(pipe.send(frame(1, 10)), Sent::Gone);
+    }
+
+    #[tokio::test]
+    async fn an_end_that_was_asked_for_is_not_taken_for_a_reader_that_is_gone() {
+        let (pipe, _reader) = pipe();
+        pipe.end();
+        assert!(!pipe.run().await);
     }
 }

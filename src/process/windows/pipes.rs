@@ -37,6 +37,13 @@ pub const fn output(end: End) -> io::Result<Output> {
     Ok(end)
 }
 
+/// Waits until nobody is left who could read what is written.
+///
+/// The runtime reads from this pipe, too, which is why it leads both ways. The server cannot write to it: what is read is its end.
+pub async fn unread(input: &Input) {
+    let _ = input.readable().await;
+}
+
 /// Appends what is there now to the spare room of `buffer`; `WouldBlock` if that is nothing.
 ///
 /// The runtime always has a read under way, so nobody can ask the pipe itself: what that read has brought is only known once
@@ -62,7 +69,6 @@ pub(super) async fn open(way: Way) -> io::Result<(End, OwnedHandle)> {
     let name = name();
     let end = ServerOptions::new()
         .access_outbound(way == Way::ToServer)
-        .access_inbound(way == Way::FromServer)
         .first_pipe_instance(true)
         .max_instances(1)
         .reject_remote_clients(true)
