@@ -274,7 +274,8 @@ async fn that_nobody_reads_its_input_any_more_is_noticed_without_a_write() {
 
 #[tokio::test]
 async fn a_server_has_the_variables_it_was_given_and_no_others() {
-    let Spawned { stdin: _stdin, stdout, .. } = spawn(role("environment"), false).await.unwrap();
+    let Spawned { process: _process, stdin: _stdin, stdout, .. } =
+        spawn(role("environment"), false).await.unwrap();
     let said = Lines::of(stdout).said().await;
     // The system adds SystemDrive where it is missing, and Wine its own.
     let given = [ROLE, "SystemRoot", "SystemDrive"];
@@ -307,7 +308,7 @@ async fn a_batch_file_is_a_server_like_any_other() {
     fs::write(&script, "@echo =^> [%~1] [%~2]\r\n").unwrap();
     let command =
         Command { program: script.clone(), arguments: vec!["a b".into(), "c".into()], ..role("polite") };
-    let Spawned { stdin: _stdin, stdout, .. } = spawn(command, false).await.unwrap();
+    let Spawned { process: _process, stdin: _stdin, stdout, .. } = spawn(command, false).await.unwrap();
     let said = Lines::of(stdout).said().await;
     fs::remove_file(script).unwrap();
     assert_eq!(said, "[a b] [c]");
