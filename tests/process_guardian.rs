@@ -32,7 +32,11 @@ async fn host() {
         held.push(spawned);
     }
     say("up");
-    if told().await {
+    let order = told().await;
+    if order.as_deref() == Some("exit") {
+        std::process::exit(0);
+    }
+    if order.is_some() {
         for Spawned { process, stdin, .. } in held {
             drop(stdin);
             process.stop(support::waits(100, 100)).await;
@@ -43,8 +47,8 @@ async fn host() {
 }
 
 /// Waits for a line from the test, or the end of them.
-async fn told() -> bool {
-    tokio::task::spawn_blocking(|| io::stdin().lock().lines().next().is_some()).await.unwrap()
+async fn told() -> Option<String> {
+    tokio::task::spawn_blocking(|| io::stdin().lock().lines().next().map(Result::unwrap)).await.unwrap()
 }
 
 fn say(line: &str) {
@@ -127,6 +131,18 @@ async fn servers_and_their_helpers_end_with_a_killed_host_and_so_does_the_guardi
     let (servers, helpers) = host.kill();
     assert_eq!((servers.len(), helpers.len()), (2, 2));
     for one in servers.into_iter().chain(helpers).chain(guardians) {
+        assert!(one.gone().await, "{one:?} outlived its host");
+    }
+}
+
+#[tokio::test]
+async fn without_a_guardian_rude_servers_and_their_helpers_still_end_with_the_exit_of_their_host() {
+    let mut host = Host::start(RUDE, false);
+    assert_eq!(host.guardians(), []);
+    host.child.stdin.take().unwrap().write_all(b"exit\n").unwrap();
+    assert!(host.child.wait().unwrap().success());
+    assert_eq!((host.servers.len(), host.helpers.len()), (2, 2));
+    for one in host.servers.into_iter().chain(host.helpers) {
         assert!(one.gone().await, "{one:?} outlived its host");
     }
 }

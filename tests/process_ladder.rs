@@ -153,13 +153,100 @@ async fn a_helper_ends_although_the_host_reaped_the_leader_before_us() {
 #[tokio::test]
 async fn a_server_that_forks_in_a_loop_leaves_no_member_of_its_group() {
     let script = "trap '' TERM; echo ready; while :; do sleep 0.02 & done";
-    for _ in 0..10 {
+    for _ in 0..50 {
         let Spawned { process, stdout, .. } = started(sh(script)).await;
         assert_eq!(Lines::of(stdout).next().await.unwrap(), "ready");
         let outcome = process.stop(waits(20, 20)).await;
         assert_eq!((outcome.ended, outcome.survivors), (Ended::Kill, vec![]));
         assert_eq!(support::members_of(process.pid()), Vec::<Seen>::new());
     }
+}
+
+/// Reads to the end of its input without heeding it, and SIGTERM, in a session of its own.
+const RUDE_STRAY: &str = r#"setsid sh -c 'trap "" TERM; echo $$; while :; do sleep 0.05; done' &"#;
+
+/// As a link does it: with a look at the descendants before the end of the input.
+async fn surveyed_and_stopped(script: &str, waits: workflow_mcp::process::Waits) -> (Outcome, Seen) {
+    let Spawned { process, stdin, stdout, .. } = started(sh(script)).await;
+    let stray = Lines::of(stdout).process().await;
+    assert!(!support::members_of(process.pid()).contains(&stray), "it left the group");
+    process.survey().await;
+    drop(stdin);
+    (process.stop(waits).await, stray)
+}
+
+#[tokio::test]
+async fn a_descendant_that_left_the_group_is_killed_although_the_leader_left_politely() {
+    let script = format!("{RUDE_STRAY} cat");
+    let (outcome, stray) = surveyed_and_stopped(&script, waits(300, 300)).await;
+    assert_eq!((outcome.ended, outcome.exit, outcome.survivors), (Ended::Kill, Some(code(0)), vec![]));
+    assert!(!stray.lives());
+}
+
+#[tokio::test]
+async fn a_descendant_that_left_the_group_is_terminated_with_a_server_that_does_not_leave() {
+    let script = "setsid sh -c 'echo $$; exec sleep 300' & sleep 300";
+    let (outcome, stray) = surveyed_and_stopped(script, waits(100, 10_000)).await;
+    assert_eq!((outcome.ended, outcome.survivors), (Ended::Terminate, vec![]));
+    assert!(!stray.lives());
+}
+
+#[tokio::test]
+async fn a_descendant_that_left_the_group_and_heeds_the_end_of_input_has_the_whole_wait_for_it() {
+    // The server does not wait for it.
+    let script = "exec 3<&0; setsid sh -c 'trap \"kill \\$\\$\" TERM; echo $$; cat <&3; sleep 0.3' & cat";
+    let (outcome, stray) = surveyed_and_stopped(script, waits(10_000, 10_000)).await;
+    assert_eq!((outcome.ended, outcome.exit), (Ended::EndOfInput, Some(code(0))));
+    assert!(!stray.lives());
+}
+
+#[tokio::test]
+async fn what_a_descendant_outside_the_group_has_started_meanwhile_is_killed_with_it() {
+    let script = r#"setsid sh -c 'trap "" TERM; echo $$; sleep 0.3; sh -c "trap \"\" TERM; echo \$\$; while :; do sleep 0.05; done"' & cat"#;
+    let Spawned { process, stdin, stdout, .. } = started(sh(script)).await;
+    let mut lines = Lines::of(stdout);
+    let parent = lines.process().await;
+    process.survey().await;
+    let child = lines.process().await;
+    drop(stdin);
+    let outcome = process.stop(waits(100, 100)).await;
+    assert_eq!((outcome.ended, outcome.survivors), (Ended::Kill, vec![]));
+    assert!(!parent.lives() && !child.lives());
+}
+
+#[tokio::test]
+async fn a_stop_without_a_survey_reaches_descendants_of_a_server_that_does_not_leave() {
+    let script = format!("{RUDE_STRAY} sleep 300");
+    let Spawned { process, stdout, .. } = started(sh(&script)).await;
+    let stray = Lines::of(stdout).process().await;
+    let outcome = process.stop(waits(100, 100)).await;
+    assert_eq!((outcome.ended, outcome.survivors), (Ended::Kill, vec![]));
+    assert!(!stray.lives());
+}
+
+#[tokio::test]
+async fn a_descendant_of_a_helper_is_found_after_the_server_has_died() {
+    let script = r#"sh -c 'setsid sh -c "echo \$\$; exec sleep 300" & exec sleep 300' & sleep 0.3; exit 9"#;
+    let Spawned { process, stdout, .. } = started(sh(script)).await;
+    let stray = Lines::of(stdout).process().await;
+    assert_eq!(process.exited().await.code, Some(9));
+    let outcome = process.stop(waits(100, 10_000)).await;
+    assert_eq!((outcome.exit, outcome.survivors), (Some(code(9)), vec![]));
+    assert!(!stray.lives());
+}
+
+#[tokio::test]
+async fn other_children_of_the_host_are_no_descendants_of_a_server() {
+    let mut other = std::process::Command::new("setsid").args(["sleep", "300"]).spawn().unwrap();
+    let neighbour = started(sh("echo up; cat")).await;
+    let (outcome, stray) = surveyed_and_stopped(&format!("{RUDE_STRAY} cat"), waits(100, 100)).await;
+    assert_eq!(outcome.survivors, Vec::<u32>::new());
+    assert!(!stray.lives());
+    assert_eq!(other.try_wait().unwrap(), None);
+    assert_eq!(neighbour.process.exit(), None);
+    other.kill().unwrap();
+    other.wait().unwrap();
+    neighbour.process.stop(waits(0, 10_000)).await;
 }
 
 #[tokio::test]

@@ -139,6 +139,32 @@ async fn a_server_that_dies_rejects_every_pending_call_with_how_it_died() {
     assert_eq!(session.closed().await.reason, Reason::Exited);
 }
 
+/// Panics on the I/O thread, in the middle of reading from the server.
+struct Faulty;
+
+impl Owner for Faulty {
+    fn heard(&self, event: Event) {
+        assert!(!matches!(event, Event::Log(_)), "a fault, on purpose");
+    }
+}
+
+#[tokio::test]
+async fn a_panic_while_reading_settles_every_call_and_harms_no_other_session() {
+    let (other, _, _) = connected(&[]).await;
+    let options = [("onLog", Input::Function)];
+    let (session, _) = connect(plan(&[], &options), Arc::new(Faulty), std::future::pending()).await.unwrap();
+    let pending = call(&session, "silent", "{}", PATIENCE);
+    let fatal = call(&session, "say", r#"{"log":[{"level":"info","data":"x"}]}"#, PATIENCE);
+    for error in [outcome(pending).await.unwrap_err(), outcome(fatal).await.unwrap_err()] {
+        assert_eq!((error.code, error.server_id.as_deref()), (ErrorCode::Internal, Some("fixture")));
+    }
+    let info = tokio::time::timeout(PATIENCE, session.closed()).await.unwrap();
+    assert_eq!(info.end.survivors, Vec::<u32>::new());
+    outcome(call(&other, "echo", "{}", PATIENCE)).await.unwrap();
+    other.close(Reason::Closed);
+    other.closed().await;
+}
+
 #[tokio::test]
 async fn a_server_that_reads_no_more_holds_up_neither_calls_nor_the_close() {
     let (session, _, _) = connected(&["--ignore-end"]).await;

@@ -18,10 +18,20 @@ const PRELUDE = `
  * Runs `code`, the text of an ES module, with `workflow` (the package), `given` (the JSON value) and `say` at hand; `told()` blocks it until
  * `tell()` is called.
  *
- * `said` is what it has said so far, `next()` waits for what it says next, `ended` gives code, signal, stderr and all it said.
+ * `under` is a command in front of it, `detached` gives it a process group of its own. `said` is what it has said so far, `next()` waits
+ * for what it says next, `ended` gives code, signal, stderr and all it said.
  */
-export function host(code, { given = {}, flags = [], env = process.env } = {}) {
-  const child = spawn(process.execPath, [...flags, '--input-type=module', '-e', PRELUDE + code], {
+export function host(code, { given = {}, flags = [], env = process.env, under = [], detached = false } = {}) {
+  const [program, ...words] = [
+    ...under,
+    process.execPath,
+    ...flags,
+    '--input-type=module',
+    '-e',
+    PRELUDE + code,
+  ]
+  const child = spawn(program, words, {
+    detached,
     env: { ...env, GIVEN_TO_HOST: JSON.stringify(given) },
     stdio: ['pipe', 'pipe', 'pipe'],
   })

@@ -1,7 +1,7 @@
 // Processes as the system knows them: told from a later one of the same number by their start time.
 
 import { execFileSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { soon } from './fixture.mjs'
 
 /** The process of this number; undefined when there is none, or only a zombie. */
@@ -20,11 +20,25 @@ export async function gone(process) {
   await soon(() => !lives(process), `the end of process ${process.pid}`)
 }
 
+/** The pids of the children of a process that have ended and that nobody has waited for. Linux. */
+export function zombies(pid) {
+  const entries = readdirSync('/proc').filter(name => /^\d+$/.test(name))
+  return entries.map(Number).filter(child => {
+    const [state, parent] = statFields(child) ?? []
+    return state === 'Z' && Number(parent) === pid
+  })
+}
+
 function startFromProc(pid) {
+  const fields = statFields(pid)
+  return fields?.[0] === 'Z' ? undefined : fields?.[19]
+}
+
+/** The fields of /proc/<pid>/stat from the state on; undefined when there is no such process. */
+function statFields(pid) {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    return fields[0] === 'Z' ? undefined : fields[19]
+    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   } catch (error) {
     if (error.code === 'ENOENT' || error.code === 'ESRCH') return undefined
     throw error

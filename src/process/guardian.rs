@@ -1,13 +1,13 @@
 //! The helper that ends the servers when the host can no longer: one `/bin/sh` for the whole process.
 //!
 //! It holds the reading end of a pipe whose writing end only the host has, and knows the groups that live. The end of that
-//! pipe is the end of the host, however it came (exit, abort, SIGKILL); then it signals the groups. Nothing waits for it, and
-//! without it servers still run: those that heed the end of their input leave anyway.
+//! pipe is the end of the host, however it came (exit, abort, SIGKILL); then it signals the groups. Nothing waits for it. Without it
+//! servers still run: those that heed the end of their input leave anyway, and an orderly exit kills the others.
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
@@ -21,6 +21,7 @@ use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
+use super::at_exit::Entry;
 use super::exec::exec;
 use super::watch::Leader;
 
@@ -70,10 +71,24 @@ pub(super) struct Guardian {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Every group that lives, whether a guardian runs or not: a new one is told all of them.
-    listed: BTreeSet<i32>,
+    /// Every group that lives, whether a guardian runs or not: a new one is told all of them. While none runs, the exit of the
+    /// process has to do.
+    listed: BTreeMap<i32, Option<Entry>>,
     running: Option<Running>,
     starting: bool,
+}
+
+impl State {
+    /// Leaves the groups to the exit of the process as long as no guardian has them.
+    fn see_to_the_exit(&mut self) {
+        for (group, entry) in &mut self.listed {
+            if self.running.is_some() {
+                *entry = None;
+            } else if entry.is_none() {
+                *entry = Pid::from_raw(*group).map(Entry::of);
+            }
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -89,11 +104,15 @@ enum Standing {
     Failed(String),
 }
 
-/// A group that the guardian ends if the host dies; taken off its list when dropped.
+/// A group that ends with the host; taken off the list when dropped.
 #[derive(Debug)]
-pub(super) struct Listing {
-    guardian: &'static Guardian,
-    group: i32,
+pub(super) enum Listing {
+    Guarded {
+        guardian: &'static Guardian,
+        group: i32,
+    },
+    /// Where no guardian is wanted.
+    AtExit(#[expect(dead_code, reason = "its drop is its use")] Entry),
 }
 
 impl Guardian {
@@ -126,9 +145,10 @@ impl Guardian {
     pub(super) fn enlist(&'static self, leader: Pid) -> Listing {
         let group = leader.as_raw_pid();
         let mut state = self.lock();
-        state.listed.insert(group);
+        state.listed.insert(group, None);
         self.tell(&mut state, 'a', group);
-        Listing { guardian: self, group }
+        state.see_to_the_exit();
+        Listing::Guarded { guardian: self, group }
     }
 
     /// Why no guardian runs, once its start has succeeded or failed; `None` if all is well.
@@ -168,9 +188,11 @@ impl Guardian {
         state.starting = false;
         state.running = Some(Running { pid, input });
         self.standing.send_replace(Standing::Well);
-        for group in state.listed.clone() {
+        let listed: Vec<i32> = state.listed.keys().copied().collect();
+        for group in listed {
             self.tell(&mut state, 'a', group);
         }
+        state.see_to_the_exit();
     }
 
     fn fail(&self, error: &io::Error) {
@@ -195,6 +217,7 @@ impl Guardian {
         let mut state = self.lock();
         leader.reap();
         if state.running.take_if(|running| running.pid == leader.pid()).is_some() {
+            state.see_to_the_exit();
             self.standing.send_replace(Standing::Failed(
                 "The guardian has ended unexpectedly; it is started again with the next server".into(),
             ));
@@ -219,18 +242,27 @@ impl Guardian {
     }
 }
 
-impl Drop for Listing {
-    fn drop(&mut self) {
-        let mut state = self.guardian.lock();
-        if state.listed.remove(&self.group) {
-            self.guardian.tell(&mut state, 'd', self.group);
+impl Listing {
+    pub(super) fn of(leader: Pid, guardian: Option<&'static Guardian>) -> Self {
+        guardian.map_or_else(|| Self::AtExit(Entry::of(leader)), |guardian| guardian.enlist(leader))
+    }
+
+    pub(super) fn guardian(&self) -> Option<&'static Guardian> {
+        match self {
+            Self::Guarded { guardian, .. } => Some(guardian),
+            Self::AtExit(_) => None,
         }
     }
 }
 
-impl Listing {
-    pub(super) fn guardian(&self) -> &'static Guardian {
-        self.guardian
+impl Drop for Listing {
+    fn drop(&mut self) {
+        let Self::Guarded { guardian, group } = self else { return };
+        let mut state = guardian.lock();
+        if state.listed.remove(group).is_some() {
+            guardian.tell(&mut state, 'd', *group);
+            state.see_to_the_exit();
+        }
     }
 }
 

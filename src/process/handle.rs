@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use super::guardian::{Guardian, Listing};
 use super::ladder;
@@ -22,9 +22,16 @@ pub struct Process(Arc<Shared>);
 struct Shared {
     pid: u32,
     exit: watch::Receiver<Option<Exit>>,
-    orders: mpsc::UnboundedSender<Waits>,
+    orders: mpsc::UnboundedSender<Order>,
     outcome: watch::Receiver<Option<Outcome>>,
     guardian: Option<&'static Guardian>,
+}
+
+/// What the task behind a process is asked to do.
+#[derive(Debug)]
+enum Order {
+    Survey(oneshot::Sender<()>),
+    Stop(Waits),
 }
 
 /// For a process that nobody holds any more. As long as the guardian waits, which serves the same case.
@@ -33,7 +40,7 @@ const UNHELD: Waits =
 
 impl Process {
     /// Puts the task behind a leader that was just started.
-    pub(super) fn supervise(leader: Leader, listing: Option<Listing>) -> Self {
+    pub(super) fn supervise(leader: Leader, listing: Listing) -> Self {
         let (orders, ordered) = mpsc::unbounded_channel();
         let (finish, outcome) = watch::channel(None);
         let shared = Shared {
@@ -41,7 +48,7 @@ impl Process {
             exit: leader.subscribe(),
             orders,
             outcome,
-            guardian: listing.as_ref().map(Listing::guardian),
+            guardian: listing.guardian(),
         };
         tokio::spawn(supervise(leader, listing, ordered, finish));
         Self(Arc::new(shared))
@@ -65,13 +72,24 @@ impl Process {
         exit.wait_for(Option::is_some).await.map_or_else(|_| Exit::default(), |exit| exit.unwrap_or_default())
     }
 
-    /// Ends the process and its group, and tells what that took. The caller has ended the server's input already.
+    /// Notes which descendants have left the group, for [`Process::stop`], within half a second. Called before the end of the server's
+    /// input: a server that leaves then leaves them without a trace of where they came from.
+    pub async fn survey(&self) {
+        let (done, surveyed) = oneshot::channel();
+        // Refused when the ladder is through.
+        if self.0.orders.send(Order::Survey(done)).is_ok() {
+            let _ = surveyed.await;
+        }
+    }
+
+    /// Ends the process, its group and, as far as they can be found, descendants that left it, and tells what that took. The
+    /// caller has ended the server's input already.
     ///
     /// Runs once, with the waits of the first caller, also when that caller is dropped; all callers get the same outcome, after
-    /// the two waits and 2 s at the latest.
+    /// the two waits and 2 s at the latest, or 4 s with descendants outside the group.
     pub async fn stop(&self, waits: Waits) -> Outcome {
         // Refused only when the ladder is through and the task gone: then the outcome is there.
-        let _ = self.0.orders.send(waits);
+        let _ = self.0.orders.send(Order::Stop(waits));
         let mut outcome = self.0.outcome.clone();
         let outcome = outcome.wait_for(Option::is_some).await.ok().and_then(|outcome| outcome.clone());
         // Without an outcome the runtime is being torn down, and nobody can say more than this.
@@ -93,16 +111,27 @@ impl Process {
 #[cfg_attr(windows, expect(clippy::drop_non_drop, reason = "a listing is nothing there"))]
 async fn supervise(
     mut leader: Leader,
-    listing: Option<Listing>,
-    mut ordered: mpsc::UnboundedReceiver<Waits>,
+    listing: Listing,
+    mut ordered: mpsc::UnboundedReceiver<Order>,
     finish: watch::Sender<Option<Outcome>>,
 ) {
-    let order = tokio::select! {
-        order = ordered.recv() => order,
-        // Only to tell those who wait for the exit.
-        _ = leader.left() => ordered.recv().await,
+    let mut surveyed = None;
+    let waits = loop {
+        let order = tokio::select! {
+            order = ordered.recv() => order,
+            // Only to tell those who wait for the exit.
+            _ = leader.left(), if leader.look().is_none() => continue,
+        };
+        match order {
+            Some(Order::Survey(done)) => {
+                surveyed = Some(ladder::survey(&leader).await);
+                let _ = done.send(());
+            }
+            Some(Order::Stop(waits)) => break waits,
+            None => break UNHELD,
+        }
     };
-    let outcome = ladder::climb(&mut leader, order.unwrap_or(UNHELD)).await;
+    let outcome = ladder::climb(&mut leader, waits, surveyed).await;
     finish.send_replace(Some(outcome));
     // One that survived SIGKILL waits in the kernel, and is reaped whenever it comes back.
     leader.left().await;

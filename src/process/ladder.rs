@@ -1,10 +1,12 @@
-//! The stop ladder: end of input, SIGTERM to the group, SIGKILL to the group. It always comes to an end.
+//! The stop ladder: end of input, SIGTERM to the group, SIGKILL to the group; then the same for whoever left the group. It always
+//! comes to an end.
 
 use std::time::Duration;
 
 use rustix::process::Signal;
 use tokio::time::{Instant, sleep, timeout};
 
+use super::descendants::Strays;
 use super::group::Group;
 use super::outcome::{Ended, Outcome, Waits};
 use super::watch::Leader;
@@ -15,12 +17,28 @@ const KILL_STAGE: Duration = Duration::from_secs(2);
 const FIRST_GAP: Duration = Duration::from_millis(1);
 const LONGEST_GAP: Duration = Duration::from_millis(50);
 
+/// Who has left the group. Nobody where the host reaped the leader, since its number may be a stranger's by now.
+pub(super) async fn survey(leader: &Leader) -> Strays {
+    let strays = Strays::of(Group::led_by(leader.pid())).await;
+    if leader.holds_number() { strays } else { Strays::default() }
+}
+
 /// Runs the ladder from the end of the input, which the caller has brought about, and reaps the leader unless it survives.
-pub(super) async fn climb(leader: &mut Leader, waits: Waits) -> Outcome {
+pub(super) async fn climb(leader: &mut Leader, waits: Waits, surveyed: Option<Strays>) -> Outcome {
     let group = Group::led_by(leader.pid());
+    let patience = Instant::now() + waits.end_of_input;
     let mut ended = if leader.look().is_some() { Ended::ByItself } else { Ended::EndOfInput };
+    let mut strays = match surveyed {
+        Some(strays) => strays,
+        None => survey(leader).await,
+    };
 
     let polite = timeout(waits.end_of_input, leader.left()).await.is_ok();
+    // A server that did not leave has used up the time of its strays, too.
+    let terminated = (!polite && strays.any()).then(|| {
+        strays.signal(Signal::TERM);
+        Instant::now()
+    });
     let mut empty = !leader.holds_number() && !group.lives().await;
     if !empty {
         // A leader that left does not end the matter: whoever it left behind has lost its reason to be (BR-01: a wrapper
@@ -39,8 +57,53 @@ pub(super) async fn climb(leader: &mut Leader, waits: Waits) -> Outcome {
         ended = Ended::Kill;
         empty = emptied(leader, group, KILL_STAGE, Some(Signal::KILL)).await;
     }
-    let survivors = if empty { Vec::new() } else { group.members().await };
+    let mut survivors = if empty { Vec::new() } else { group.members().await };
+    if let Some(needed) = end(&mut strays, patience, terminated, waits.terminate).await {
+        ended = ended.max(needed);
+        survivors.extend(strays.pids());
+    }
     Outcome { exit: leader.look(), ended, survivors }
+}
+
+/// Ends those outside the group; gives the rung that was needed, if any was.
+///
+/// They have until `patience` also when their server has left: one that heeds the end of the input, such as what a container
+/// runtime's client talks to, may need the whole time (BR-09).
+async fn end(
+    strays: &mut Strays,
+    patience: Instant,
+    terminated: Option<Instant>,
+    terminate: Duration,
+) -> Option<Ended> {
+    let terminated = match terminated {
+        Some(at) => at,
+        None if gone(strays, patience).await => return None,
+        None => {
+            strays.signal(Signal::TERM);
+            Instant::now()
+        }
+    };
+    if gone(strays, terminated + terminate).await {
+        return Some(Ended::Terminate);
+    }
+    strays.look_again().await;
+    strays.signal(Signal::KILL);
+    gone(strays, Instant::now() + KILL_STAGE).await;
+    Some(Ended::Kill)
+}
+
+/// Whether none of them was left at the deadline.
+async fn gone(strays: &mut Strays, deadline: Instant) -> bool {
+    let mut gap = FIRST_GAP;
+    while strays.any() {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return false;
+        }
+        sleep(gap.min(left)).await;
+        gap = (gap * 2).min(LONGEST_GAP);
+    }
+    true
 }
 
 /// Whether the leader and its group were gone `within` this time. The signal is repeated at each look, because a process

@@ -13,7 +13,10 @@
 //! - [`watch`] — how the direct child ends, seen without reaping it
 //! - [`ladder`] — end of input, SIGTERM, SIGKILL, and how far it had to climb
 //! - [`group`] — everybody the ladder reaches: signalled together, counted without the zombies
+//! - [`descendants`] — who left the group: found by their parents, signalled one by one
+//! - [`proc`] — what Linux tells of processes
 //! - [`guardian`] — the helper that ends the groups when the host dies
+//! - [`at_exit`] — what is done at the exit of a host without a guardian
 //!
 //! Everything here runs on the I/O thread, which never blocks: starting a program suspends its thread until the exec, so
 //! it goes to the blocking pool. `tokio::process` serves nothing here: it reaps before the group can be signalled,
@@ -24,6 +27,10 @@ mod error;
 mod handle;
 mod outcome;
 
+#[cfg(unix)]
+mod at_exit;
+#[cfg(unix)]
+mod descendants;
 #[cfg(unix)]
 mod exec;
 #[cfg(unix)]
@@ -36,6 +43,8 @@ mod guardian;
 mod ladder;
 #[cfg(unix)]
 pub mod pipes;
+#[cfg(target_os = "linux")]
+mod proc;
 #[cfg(unix)]
 mod spawn;
 #[cfg(unix)]

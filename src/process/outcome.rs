@@ -12,19 +12,19 @@ pub struct Waits {
     pub terminate: Duration,
 }
 
-/// How a server ended, together with everybody in its group.
+/// How a server ended, together with everybody in its group and whoever left it and was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
     /// The direct child's; `None` if even SIGKILL did not end it in time.
     pub exit: Option<Exit>,
-    /// What it took for the whole group.
+    /// What it took for all of them.
     pub ended: Ended,
     /// The pids that SIGKILL did not end within 2 s: waiting in the kernel, or of another user.
     pub survivors: Vec<u32>,
 }
 
 /// The highest rung that was needed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Ended {
     /// The server had left before it was asked to, and left nobody behind.
     ByItself,

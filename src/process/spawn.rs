@@ -37,7 +37,7 @@ async fn start(command: Command, guardian: Option<&'static Guardian>) -> Result<
     let newborn = spawn_blocking(move || {
         let newborn = Newborn::start(&command).map_err(|error| SpawnError::explain(&command, error))?;
         // At once: a host that dies before the guardian knows the group leaves it to the end of its input.
-        let listing = guardian.map(|guardian| guardian.enlist(newborn.pid));
+        let listing = Listing::of(newborn.pid, guardian);
         Ok((newborn, listing))
     });
     let (newborn, listing) = newborn.await.map_err(|lost| explain(io::Error::other(lost)))??;
@@ -49,7 +49,7 @@ async fn start(command: Command, guardian: Option<&'static Guardian>) -> Result<
             stderr: newborn.stderr,
         }),
         Err(error) => {
-            let _ = spawn_blocking(move || abandon(newborn.pid, listing)).await;
+            let _ = spawn_blocking(move || abandon(newborn.pid, Some(listing))).await;
             Err(explain(error))
         }
     }

@@ -86,18 +86,38 @@ pub async fn open(opening: Opening, receiver: Arc<dyn Receiver>) -> Result<Arc<S
             hears_warnings.warning("WARN_MCP_GUARDIAN", &warning, Vec::new());
         }
     });
-    tokio::spawn(async move {
-        if writer.pipe.run().await {
-            writer.deaf.notify_one();
-        }
-    });
+    run(
+        async move {
+            if writer.pipe.run().await {
+                writer.deaf.notify_one();
+            }
+        },
+        &receiver,
+    );
     let hears_lines = opening.wants_stderr.then(|| {
         let receiver = receiver.clone();
         move |line| receiver.stderr_line(line)
     });
-    tokio::spawn(async move { listener.stderr.run(spawned.stderr, &listener.process, hears_lines).await });
-    tokio::spawn(async move { reader.run(stdout, opening.max_message_bytes, &*receiver).await });
+    run(async move { listener.stderr.run(spawned.stderr, &listener.process, hears_lines).await }, &receiver);
+    let hears_messages = receiver.clone();
+    run(async move { reader.run(stdout, opening.max_message_bytes, &*hears_messages).await }, &receiver);
     Ok(stdio)
+}
+
+/// Runs a part of the link. Should it panic, which is a fault of ours, the link is gone: nobody must wait for what it would have
+/// brought (BR-85).
+fn run(part: impl Future<Output = ()> + Send + 'static, receiver: &Arc<dyn Receiver>) {
+    let receiver = receiver.clone();
+    let part = tokio::spawn(part);
+    tokio::spawn(async move {
+        if part.await.is_err_and(|error| error.is_panic()) {
+            let error = McpError::new(
+                ErrorCode::Internal,
+                "The connection broke by a fault in workflow-mcp; please report this.",
+            );
+            receiver.arrived(Arrival::Gone(Gone { error, protocol_error: true }));
+        }
+    });
 }
 
 impl Stdio {
@@ -234,6 +254,7 @@ impl Link for Stdio {
     fn close(&self, waits: Waits) -> Pin<Box<dyn Future<Output = End> + Send + '_>> {
         Box::pin(async move {
             let end = self.end.get_or_init(async || {
+                self.process.survey().await;
                 self.pipe.end();
                 let outcome = self.process.stop(waits).await;
                 // The last words come before the end.

@@ -204,6 +204,33 @@ async fn one_that_reads_no_more_is_replaced_and_ends_no_server() {
     listed.wait().unwrap();
 }
 
+/// How many of the listed groups the exit of the process would end.
+fn left_to_the_exit(guardian: &Guardian) -> usize {
+    guardian.lock().listed.values().flatten().count()
+}
+
+#[tokio::test]
+async fn the_exit_of_the_process_has_the_groups_exactly_while_no_guardian_has_them() {
+    let failed = guardian("/no/such/shell", LINGER);
+    failed.begin();
+    failed.warning().await.unwrap();
+    let listing = failed.enlist(Pid::from_raw(2_000_000_001).unwrap());
+    assert_eq!(left_to_the_exit(failed), 1);
+    drop(listing);
+    assert_eq!(left_to_the_exit(failed), 0);
+
+    let guardian = guardian("/bin/sh", LINGER);
+    let listing = guardian.enlist(Pid::from_raw(2_000_000_002).unwrap());
+    assert_eq!(left_to_the_exit(guardian), 1, "none has been started");
+    guardian.begin();
+    let pid = running(guardian, |_| true).await;
+    assert_eq!(left_to_the_exit(guardian), 0);
+    kill_process(pid, Signal::KILL).unwrap();
+    reaped(pid).await;
+    assert_eq!(left_to_the_exit(guardian), 1);
+    drop(listing);
+}
+
 #[tokio::test]
 async fn one_that_cannot_start_is_a_warning_and_not_an_error() {
     let guardian = guardian("/no/such/shell", LINGER);

@@ -3,6 +3,7 @@
 //! Nothing stands between the two: `CTRL_BREAK` reaches only those who share a console with the host, and `WM_CLOSE` only those
 //! who have a window. So both waits are given to the end of the input.
 
+use std::future::{Ready, ready};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout};
@@ -17,8 +18,19 @@ const KILL_STAGE: Duration = Duration::from_secs(2);
 const FIRST_GAP: Duration = Duration::from_millis(1);
 const LONGEST_GAP: Duration = Duration::from_millis(50);
 
+/// Nobody leaves a job, so nobody is to be looked for outside of it.
+pub(in crate::process) struct NobodyOutside;
+
+pub(in crate::process) fn survey(_leader: &Leader) -> Ready<NobodyOutside> {
+    ready(NobodyOutside)
+}
+
 /// Runs the ladder from the end of the input, which the caller has brought about.
-pub(in crate::process) async fn climb(leader: &mut Leader, waits: Waits) -> Outcome {
+pub(in crate::process) async fn climb(
+    leader: &mut Leader,
+    waits: Waits,
+    _: Option<NobodyOutside>,
+) -> Outcome {
     let gone = leader.look().is_some() && leader.job().members().is_empty();
     let mut ended = if gone { Ended::ByItself } else { Ended::EndOfInput };
 

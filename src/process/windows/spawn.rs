@@ -8,6 +8,7 @@ use std::process::{self, Child};
 use tokio::task::spawn_blocking;
 use windows_sys::Win32::System::Threading::{CREATE_NO_WINDOW, CREATE_SUSPENDED};
 
+use super::guardian::Listing;
 use super::job::Job;
 use super::pipes::{self, Way};
 use super::resume::resume;
@@ -35,7 +36,7 @@ async fn start(command: Command) -> io::Result<Spawned> {
     let (child, job) = born.await??;
     // If it fails the job is closed, and that ends the process.
     let leader = Leader::adopt(child, job)?;
-    Ok(Spawned { process: Process::supervise(leader, None), stdin, stdout, stderr })
+    Ok(Spawned { process: Process::supervise(leader, Listing::default()), stdin, stdout, stderr })
 }
 
 /// Blocks until the process runs.

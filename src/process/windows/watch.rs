@@ -49,7 +49,7 @@ impl Leader {
     }
 
     /// How the leader ended, if it has by now.
-    pub(super) fn look(&self) -> Option<Exit> {
+    pub(in crate::process) fn look(&self) -> Option<Exit> {
         *self.exit.borrow()
     }
 
