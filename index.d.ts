@@ -40,7 +40,8 @@ export interface McpServerDefinition {
   environment?: Readonly<Record<string, string>>
   /**
    * Names of variables that the server gets with the value they have in `options.env`. Each must also be in
-   * `allowedInheritedEnvKeys`, else ERR_MCP_ENV_NOT_ALLOWED. A name that is not set there is left out.
+   * `allowedInheritedEnvKeys`, else ERR_MCP_ENV_NOT_ALLOWED. A name that is not set there is left out, and the server
+   * starts without it; `onWarning` gets WARN_MCP_MISSING_ENV.
    */
   inheritEnvironment?: readonly string[]
   /** How long the handshake, and each call, may take, in ms: an integer from 1_000 to 300_000. Default 60_000. */
@@ -60,7 +61,8 @@ export interface McpServerOptions {
   allowedInheritedEnvKeys?: readonly string[]
   /**
    * Where inherited values, and the few harmless variables that every server gets (PATH, HOME, LANG and the like), are
-   * read from. Default `process.env`.
+   * read from. Default `process.env`. It stands in for all of it: without `...process.env` a server has no PATH and no
+   * HOME, and with it a name that you leave out may come with an old value from there.
    */
   env?: Readonly<Record<string, string | undefined>>
 }
@@ -94,7 +96,8 @@ export function normalizeMcpServers(
 
 /**
  * How to connect. Callbacks run on the thread that made the connection, never before `connectMcpServer` has returned its
- * promise; the last argument is the server's id, so that one options object serves several servers.
+ * promise; the last argument is the server's id, so that one options object serves several servers. What a callback
+ * throws is an uncaught exception of the host.
  */
 export interface McpConnectOptions extends McpServerOptions {
   /** Aborts the connect: the server is stopped and the promise rejects with `signal.reason`. Later aborts do nothing. */
@@ -103,7 +106,8 @@ export interface McpConnectOptions extends McpServerOptions {
   connectTimeout?: number
   /**
    * Which revision of the protocol to speak. `'auto'` (default) begins with `initialize` and turns to the 2026-07-28
-   * revision when the server says that it speaks nothing older. `'legacy'` and `'modern'` keep to one side of that line.
+   * revision when the server says that it speaks nothing older. `'legacy'` and `'modern'` keep to one side of that line:
+   * `'modern'` rejects an older server with ERR_MCP_PROTOCOL_VERSION.
    */
   protocol?:
     | 'auto'
@@ -115,8 +119,9 @@ export interface McpConnectOptions extends McpServerOptions {
     | '2025-11-25'
     | '2026-07-28'
   /**
-   * The longest message accepted from the server, in bytes. Default 64 MiB. A longer answer rejects its own call with
-   * ERR_MCP_MESSAGE_TOO_LARGE; the connection lives on.
+   * The longest message accepted from the server, in bytes: 1 KiB to 512 MiB, default 64 MiB. A longer answer rejects
+   * its own call with ERR_MCP_MESSAGE_TOO_LARGE; the connection lives on. A line that answers no call, or runs on beyond
+   * 4 times the limit, closes the connection, with the reason `'protocol-error'`.
    */
   maxMessageBytes?: number
   /**
@@ -136,8 +141,10 @@ export interface McpConnectOptions extends McpServerOptions {
   /** The server's tools changed; `connection.tools` already holds the new list. */
   onToolsChanged?(tools: readonly McpTool[], serverId: string): void
   /**
-   * Things worth knowing that are no failure: a malformed tool that was skipped, text on stdout that is no message, a
-   * name in `tools.include` that the server does not publish, a guardian that could not start.
+   * Things worth knowing that are no failure: an inherited variable that is not set (WARN_MCP_MISSING_ENV), text on stdout
+   * that is no message (WARN_MCP_STDOUT_NOISE), tools that were skipped (WARN_MCP_TOOL_SKIPPED, WARN_MCP_DUPLICATE_TOOL,
+   * WARN_MCP_REPEATED_PAGE), a name in `tools.include` that the server does not publish (WARN_MCP_UNKNOWN_TOOL), a change
+   * of the tools that could not be read (WARN_MCP_TOOLS_NOT_REFRESHED), a guardian that could not start (WARN_MCP_GUARDIAN).
    */
   onWarning?(
     warning: { code: string; message: string; details: Readonly<Record<string, unknown>> },
@@ -154,7 +161,7 @@ export interface McpConnectOptions extends McpServerOptions {
  *
  * Rejects with the codes of {@link normalizeMcpServers}, with ERR_MCP_SPAWN, ERR_MCP_HANDSHAKE,
  * ERR_MCP_PROTOCOL_VERSION, ERR_MCP_TIMEOUT, ERR_MCP_TOO_MANY_TOOLS (more than 256), ERR_MCP_TOO_MANY_PAGES (more than
- * 64), ERR_MCP_NATIVE_LOAD, or with `signal.reason`. A list of tools that the server refuses or that cannot be read is
+ * 64), ERR_MCP_NATIVE_LOAD, or with `signal.reason`. A first list of tools that the server refuses or that cannot be read is
  * ERR_MCP_RPC, ERR_MCP_INVALID_MESSAGE or ERR_MCP_MESSAGE_TOO_LARGE.
  */
 export function connectMcpServer(
@@ -210,7 +217,7 @@ export interface McpToolResult {
 export interface McpCallOptions {
   /** Cancels: the server is told, and the call rejects with `signal.reason` at once. */
   signal?: AbortSignal
-  /** How long this call may take, in ms, at least 1. Default: the definition's `timeout`. */
+  /** How long this call may take, in ms, at least 1, also beyond 300_000. Default: the definition's `timeout`. */
   timeout?: number
   /** Each progress report restarts `timeout`. Default false. */
   resetTimeoutOnProgress?: boolean
@@ -246,8 +253,9 @@ export interface McpServerConnection extends AsyncDisposable {
    *
    * Rejects with `signal.reason`, or ERR_MCP_TOOL_NOT_FOUND (`details.nearest`; nothing was sent),
    * ERR_MCP_INVALID_ARGUMENT (`args` is not a JSON object), ERR_MCP_TIMEOUT, ERR_MCP_RPC (the server refused:
-   * `details.rpcCode`, `details.data`), ERR_MCP_EXITED, ERR_MCP_CLOSED, ERR_MCP_INVALID_MESSAGE,
-   * ERR_MCP_MESSAGE_TOO_LARGE, ERR_MCP_INPUT_REQUIRED.
+   * `details.rpcCode`, `details.data`), ERR_MCP_INVALID_MESSAGE, ERR_MCP_MESSAGE_TOO_LARGE, ERR_MCP_INPUT_REQUIRED.
+   * What is pending when the connection ends rejects with ERR_MCP_EXITED, ERR_MCP_CLOSED or ERR_MCP_MESSAGE_TOO_LARGE; every
+   * later call with ERR_MCP_CLOSED, and nothing was sent (its `cause` is the ERR_MCP_EXITED of a server that left by itself).
    */
   callTool(
     name: string,
@@ -293,11 +301,17 @@ export interface McpServerConnection extends AsyncDisposable {
   readonly serverCapabilities: Readonly<Record<string, unknown>>
   /** What the server wants a model to know about using it. */
   readonly instructions?: string
-  /** Resolves when the connection has ended, for whatever reason; never rejects. */
+  /**
+   * Resolves when the connection has ended, for whatever reason; never rejects. Waiting for it does not keep Node alive:
+   * call `ref()` for that.
+   */
   readonly closed: Promise<McpCloseInfo>
   /** The last lines of the server's stderr without secrets, at most 64 KiB. */
   stderr(): string
-  /** Counters and small samples for bug reports: skipped stdout lines, bytes, calls, ms of the handshake. */
+  /**
+   * Counters and small samples for bug reports: skipped stdout lines, bytes, ms of the handshake, `requests` and
+   * `pendingRequests` (those of this package included), `missingEnv`.
+   */
   diagnostics(): Readonly<Record<string, unknown>>
 }
 
@@ -352,7 +366,8 @@ export interface McpAgentTool {
   readonly metadata: { readonly serverId: string; readonly toolName: string }
   /**
    * Calls the tool. A failed tool resolves with `isError: true`; a failed call rejects as
-   * {@link McpServerConnection.callTool} does.
+   * {@link McpServerConnection.callTool} does. For progress or another timeout than the definition's call that, with
+   * `metadata.toolName`; `AbortSignal.timeout(ms)` in the context shortens it.
    */
   execute(
     args: Readonly<Record<string, unknown>>,
@@ -435,13 +450,15 @@ export const toolFormats: {
 
 /**
  * A result as each provider's next message wants it: everything but the id (and name) of the call, which you add.
- * Media that an API does not take there becomes a short note in its place. Pure functions.
+ * Media that an API does not take there becomes a short note in its place. Pure functions. What has no array `content`, an
+ * error say, throws ERR_MCP_INVALID_ARGUMENT; what tells a model of a failed call is the format of
+ * `{ content: [{ type: 'text', text: error.message }], isError: true }`.
  *
  * @example
- * input.push({ call_id: call.call_id, ...resultFormats.openaiResponses(result) })
- * messages.push({ tool_call_id: call.id, ...resultFormats.openaiChat(result) })
- * content.push({ tool_use_id: block.id, ...resultFormats.anthropic(result) })
- * parts.push({ functionResponse: { id: call.id, name: call.name, ...resultFormats.gemini(result) } })
+ * input.push(Object.assign({ call_id: call.call_id }, resultFormats.openaiResponses(result)))
+ * messages.push(Object.assign({ tool_call_id: call.id }, resultFormats.openaiChat(result)))
+ * content.push(Object.assign({ tool_use_id: block.id }, resultFormats.anthropic(result)))
+ * parts.push({ functionResponse: Object.assign({ id: call.id, name: call.name }, resultFormats.gemini(result)) })
  */
 export const resultFormats: {
   /** `{ type: 'function_call_output', output }`. */
@@ -502,11 +519,11 @@ export type McpErrorCode =
   | 'ERR_MCP_HANDSHAKE'
   /** No common revision of the protocol. `offered`, `answered`. */
   | 'ERR_MCP_PROTOCOL_VERSION'
-  /** A deadline passed. `phase` ('connect', 'list' or 'call'), `ms`. */
+  /** A deadline passed. `phase` ('connect', 'list' or 'call'), `ms`; of a start also `stderr`, `stdoutNoise`, `missingEnv`. */
   | 'ERR_MCP_TIMEOUT'
-  /** The server left while the call was under way. `exitCode`, `signal`, `stderr`. */
+  /** The server left while the call was pending. `exitCode`, `signal`, `stderr`. */
   | 'ERR_MCP_EXITED'
-  /** The connection was closed, before the call or during it. */
+  /** The connection was closed while the call was pending; or it had ended before, and nothing was sent. */
   | 'ERR_MCP_CLOSED'
   /** The server has no such tool; nothing was sent. `tool`, `nearest`. */
   | 'ERR_MCP_TOOL_NOT_FOUND'
@@ -518,7 +535,7 @@ export type McpErrorCode =
   | 'ERR_MCP_MESSAGE_TOO_LARGE'
   /** The server asked for input in mid-call, and nobody is there to give it. */
   | 'ERR_MCP_INPUT_REQUIRED'
-  /** Arguments that are not a JSON object, or a bad option. `path`, `reason`. */
+  /** Arguments that are not a JSON object, a bad option, or no result where one is formatted. `path`, `reason`. */
   | 'ERR_MCP_INVALID_ARGUMENT'
   /** A project file is unreadable, untrusted or malformed. `file`, `line`, `reason`. */
   | 'ERR_MCP_CONFIG'

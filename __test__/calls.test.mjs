@@ -273,7 +273,7 @@ test('200 calls at once, answered in reverse, each get their own answer', async 
     results.map(({ content }) => Number(content[0].text)),
     indexes,
   )
-  assert.equal(connection.diagnostics().pendingCalls, 0)
+  assert.equal(connection.diagnostics().pendingRequests, 0)
 })
 
 test('answers in one batch, with ids as text or as fractions, reach their calls', async t => {

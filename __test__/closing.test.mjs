@@ -85,7 +85,7 @@ test('what a connection knows stays after close', async t => {
   assert.equal(connection.pid, pid)
   assert.equal(connection.serverInfo.name, 'fixture')
   assert.equal(connection.stderr(), 'ready')
-  assert.equal(connection.diagnostics().pendingCalls, 0)
+  assert.equal(connection.diagnostics().pendingRequests, 0)
   assert.equal(connection.ref(), connection)
   assert.equal(connection.unref(), connection)
 })
@@ -203,8 +203,9 @@ for (const [how, exitCode, signal] of [
     assert.deepEqual(heard, [[info, 'fixture']])
     for (const later of [connection.callTool('echo'), connection.request('ping'), connection.listTools()]) {
       const error = await failure(later)
-      assert.equal(error.code, 'ERR_MCP_EXITED')
-      assert.equal(error.details.exitCode, exitCode)
+      assert.equal(error.code, 'ERR_MCP_CLOSED')
+      assert.match(error.message, /^The connection to fixture is closed: it .*out of memory/)
+      assert.deepEqual([error.cause.code, error.cause.details.exitCode], ['ERR_MCP_EXITED', exitCode])
     }
     assert.equal(await connection.close(), info)
     assert.equal(connection.tools, tools)

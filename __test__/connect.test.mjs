@@ -3,6 +3,7 @@ import { getEventListeners } from 'node:events'
 import { realpathSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { test } from 'node:test'
+import { inspect } from 'node:util'
 import {
   connected,
   failure,
@@ -264,4 +265,32 @@ test('a connectTimeout longer than the timeout lets a slow server start', async 
   )
   const error = await failure(connection.callTool('silent'))
   assert.deepEqual([error.details.phase, error.details.ms], ['call', 1_000])
+})
+
+test('a name that is to be inherited and is not set is a warning, and in the diagnostics', async t => {
+  const warnings = []
+  const options = {
+    allowedInheritedEnvKeys: ['NOTES_TOKEN'],
+    env: { PATH: process.env.PATH, NOTE_TOKEN: 'a value that nobody sees' },
+    onWarning: warning => warnings.push(warning),
+  }
+  const { connection } = await connected(t, [], options, { inheritEnvironment: ['NOTES_TOKEN'] })
+  await soon(() => warnings.length === 1)
+  assert.equal(warnings[0].code, 'WARN_MCP_MISSING_ENV')
+  assert.deepEqual(warnings[0].details, { key: 'NOTES_TOKEN', nearest: 'NOTE_TOKEN' })
+  assert.deepEqual(connection.diagnostics().missingEnv, ['NOTES_TOKEN'])
+})
+
+test('console.log shows what a connection is', async t => {
+  const { connection } = await connected(t, ['--tools', '3'])
+  const shown = inspect(connection)
+  assert.match(shown, /^McpServerConnection \{/)
+  for (const part of [
+    "id: 'fixture'",
+    `pid: ${connection.pid}`,
+    "protocolVersion: '2025-11-25'",
+    'tools: 3',
+  ]) {
+    assert.ok(shown.includes(part), shown)
+  }
 })

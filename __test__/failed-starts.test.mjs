@@ -128,10 +128,11 @@ test('an aborted connect does not leave a stubborn server behind', async () => {
   await gone(server)
 })
 
-test("a server that does not know server/discover, asked with protocol 'modern', refuses", async () => {
+test("a server that does not know server/discover does not speak what protocol 'modern' asks for", async () => {
   const { error, log } = await failedStart([], { protocol: 'modern' })
-  assert.equal(error.code, 'ERR_MCP_HANDSHAKE')
-  assert.equal(error.details.rpcCode, -32601)
+  assert.equal(error.code, 'ERR_MCP_PROTOCOL_VERSION')
+  assert.deepEqual([error.details.offered, error.details.answered], ['2026-07-28', null])
+  assert.equal(error.cause.details.rpcCode, -32601)
   assert.deepEqual(received(log, 'initialize'), [])
 })
 

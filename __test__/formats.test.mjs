@@ -3,6 +3,7 @@ import { createRequire } from 'node:module'
 import { test } from 'node:test'
 
 const require = createRequire(import.meta.url)
+const { McpError } = require('../lib/errors.js')
 const { resultFormats, toolFormats } = require('../lib/formats.js')
 const { createMcpTools } = require('../lib/tools.js')
 
@@ -244,6 +245,30 @@ test('an empty result is an empty answer', () => {
   assert.equal(resultFormats.text(result([])), '')
   assert.deepEqual(resultFormats.openaiResponses(result([])), { type: 'function_call_output', output: '' })
   assert.deepEqual(resultFormats.anthropic(result([text('')])), { type: 'tool_result', content: [] })
+})
+
+test('what is no result is refused by every format, and never becomes an empty success', () => {
+  const failedCall = new McpError('The server notes has left.', { code: 'ERR_MCP_EXITED' })
+  for (const odd of [failedCall, undefined, null, 'done', [], {}, { content: 'done' }, { isError: true }]) {
+    for (const [name, format] of Object.entries(resultFormats)) {
+      assert.throws(
+        () => format(odd),
+        error => {
+          assert.ok(McpError.is(error), `${name}: ${error}`)
+          assert.equal(error.code, 'ERR_MCP_INVALID_ARGUMENT')
+          assert.equal(error.details.path, 'result')
+          return true
+        },
+        name,
+      )
+    }
+  }
+  const told = { content: [text(failedCall.message)], isError: true }
+  assert.deepEqual(resultFormats.anthropic(told), {
+    type: 'tool_result',
+    content: [text('The server notes has left.')],
+    is_error: true,
+  })
 })
 
 test('formats leave their input alone', async () => {

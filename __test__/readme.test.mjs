@@ -1,8 +1,9 @@
-// Runs the README. A block of `js` is a program, one of `js fragment` is not; `text output` after a program is what it
-// prints, where … stands for anything within a line.
+// Runs and compiles the README. A block of `js` is a program, one of `js fragment` or `ts` is not; `text output` after a
+// program is what it prints, where … stands for anything within a line.
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import {
+  copyFileSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -48,6 +49,41 @@ test('each fragment is JavaScript, and each block is of a known kind', () => {
     })
     assert.equal(checked.status, 0, checked.stderr)
   }
+})
+
+test('all code of the README compiles as strict TypeScript, without casts', () => {
+  const folder = join(project, 'strict')
+  mkdirSync(folder)
+  const surroundings = 'readme-surroundings.d.ts'
+  copyFileSync(join(root, '__test__', 'support', surroundings), join(folder, surroundings))
+  const names = `import { connectMcpServer, createMcpTools, toolFormats } from 'workflow-mcp'; `
+  const code = blocks.filter(({ info }) => ['js', 'js fragment', 'ts'].includes(info))
+  const files = code.map(({ info, heading, text }, index) => {
+    const file = `${index}-${heading.replaceAll(' ', '-')}.${info === 'ts' ? 'mts' : 'mjs'}`
+    writeFileSync(join(folder, file), info === 'js' ? text : names + text)
+    return file
+  })
+  const compilerOptions = {
+    ...{ target: 'es2022', lib: ['es2022', 'dom'], module: 'nodenext', types: [] },
+    ...{ strict: true, checkJs: true, noEmit: true },
+  }
+  writeFileSync(
+    join(folder, 'tsconfig.json'),
+    JSON.stringify({ compilerOptions, files: [surroundings, ...files] }),
+  )
+  const tsc = join(root, 'node_modules', '.bin', 'tsc')
+  const { status, stdout, error } = spawnSync(tsc, ['-p', folder], { cwd: folder, encoding: 'utf8' })
+  assert.equal(error, undefined)
+  assert.equal(status, 0, stdout)
+})
+
+test('the README knows every warning that the sources name', () => {
+  const sources = readdirSync(join(root, 'src'), { recursive: true }).filter(file => file.endsWith('.rs'))
+  const named = sources.flatMap(
+    file => readFileSync(join(root, 'src', file), 'utf8').match(/(?<=")WARN_MCP_\w+(?=")/g) ?? [],
+  )
+  const documented = readFileSync(join(root, 'README.md'), 'utf8').match(/(?<=^\| `)WARN_MCP_\w+/gm)
+  assert.deepEqual([...documented].sort(), [...new Set(named)].sort())
 })
 
 test('the README knows every error code that can occur, and every link within it leads somewhere', () => {

@@ -131,6 +131,14 @@ class McpServerConnection {
   }
 }
 
+// What console.log shows: the private parts would show nothing.
+Object.defineProperty(McpServerConnection.prototype, Symbol.for('nodejs.util.inspect.custom'), {
+  value(_depth, options, inspect) {
+    const { id, pid, protocolVersion, serverInfo, tools } = this
+    return `McpServerConnection ${inspect({ id, pid, protocolVersion, serverInfo, tools: tools.length }, options)}`
+  },
+})
+
 // Node has the symbol from 18.18 and 20.4 on.
 if (Symbol.asyncDispose) {
   Object.defineProperty(McpServerConnection.prototype, Symbol.asyncDispose, {

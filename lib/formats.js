@@ -1,6 +1,7 @@
 'use strict'
 
 const { partsOf, textOf, textOfPart } = require('./content.js')
+const { invalidArgument } = require('./errors.js')
 const { inlineRefs } = require('./schema.js')
 
 /** For messages that have no field for "this failed": a model that is not told takes the text for the answer. */
@@ -46,6 +47,7 @@ function openaiFunction({ name, description, parameters }) {
 
 const resultFormats = Object.freeze({
   openaiResponses(result) {
+    requireResult(result)
     const output = textOrItems(result, part => {
       if (part.text !== undefined) return { type: 'input_text', text: part.text }
       const url = dataUrl(part)
@@ -56,11 +58,13 @@ const resultFormats = Object.freeze({
   },
 
   openaiChat(result) {
+    requireResult(result)
     return { role: 'tool', content: flaggedText(result) }
   },
 
   anthropic(result) {
-    const failed = result?.isError === true
+    requireResult(result)
+    const failed = result.isError === true
     // The API refuses empty text blocks, and anything but text beside is_error.
     const content = sendable(partsOf(result), failed ? new Set() : ANTHROPIC_MEDIA)
       .filter(part => part.text !== '')
@@ -69,7 +73,8 @@ const resultFormats = Object.freeze({
   },
 
   gemini(result) {
-    if (result?.isError === true) return { response: { error: textOf(result) } }
+    requireResult(result)
+    if (result.isError === true) return { response: { error: textOf(result) } }
     const parts = sendable(partsOf(result), GEMINI_MEDIA)
     const media = parts.filter(part => part.text === undefined)
     return {
@@ -81,9 +86,20 @@ const resultFormats = Object.freeze({
   },
 
   text(result) {
+    requireResult(result)
     return flaggedText(result)
   },
 })
+
+/** An error in a result's place, say, has no content, and would reach the model as a success that says nothing. */
+function requireResult(result) {
+  if (Array.isArray(result?.content)) return
+  throw invalidArgument(
+    'result',
+    'must be the result of a tool, with an array `content`; ' +
+      "what stands for a failed call is { content: [{ type: 'text', text: error.message }], isError: true }",
+  )
+}
 
 function anthropicBlock(part) {
   if (part.text !== undefined) return { type: 'text', text: part.text }

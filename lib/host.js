@@ -179,7 +179,8 @@ function linuxLibc() {
 /** What the loader tried: one message for each path and package, from its chain of causes. */
 function triedPaths(error) {
   const tried = []
-  for (let cause = error; cause instanceof Error && tried.length < 16; cause = cause.cause) {
+  // The first one is the generated loader's own, which blames npm whatever the reason.
+  for (let cause = error.cause; cause instanceof Error && tried.length < 16; cause = cause.cause) {
     tried.push(cause.message.split('\n', 1)[0])
   }
   return tried

@@ -150,6 +150,23 @@ struct Rule {
     says: String,
 }
 
+/// What is allowed where an absolute path belongs, in words for a message.
+#[derive(Clone, Copy)]
+struct Allowed {
+    posix: &'static str,
+    windows: &'static str,
+}
+
+const PROGRAM: Allowed = Allowed {
+    posix: "an absolute path, such as /usr/bin/node (`command -v node` prints it)",
+    windows: r"an absolute path with a drive or a share, such as C:\node\node.exe or \\server\share (`where node` prints it)",
+};
+
+const FOLDER: Allowed = Allowed {
+    posix: "an absolute path, such as /home/me/project",
+    windows: r"an absolute path with a drive or a share, such as C:\project or \\server\share",
+};
+
 struct Judge<'o> {
     options: &'o Options,
     known: KnownCapabilities,
@@ -180,7 +197,7 @@ impl<'o> Judge<'o> {
             Some(timeout) => Duration::from_millis(timeout.integer(TIMEOUT_MS, "milliseconds")?.into()),
             None => DEFAULT_TIMEOUT,
         };
-        let cwd = found.property("cwd").given().map(|cwd| self.absolute(&cwd)).transpose()?;
+        let cwd = found.property("cwd").given().map(|cwd| self.absolute(&cwd, FOLDER)).transpose()?;
         let tools =
             found.property("tools").given().map_or_else(|| Ok(ToolFilter::default()), |it| tools(&it))?;
         Ok(Definition { id, command, environment, inherit_environment, timeout, cwd, tools })
@@ -191,7 +208,7 @@ impl<'o> Judge<'o> {
         let Some((program, arguments)) = elements.split_first() else {
             return Err(found.is("an empty array", COMMAND));
         };
-        let mut command = vec![self.absolute(program)?];
+        let mut command = vec![self.absolute(program, PROGRAM)?];
         for argument in arguments {
             let text = argument.text("a string")?;
             if let Some(rule) = self.argument_rule(text) {
@@ -202,12 +219,10 @@ impl<'o> Judge<'o> {
         Ok(command)
     }
 
-    fn absolute(&self, found: &Found<'_>) -> Result<String, McpError> {
+    fn absolute(&self, found: &Found<'_>, allowed: Allowed) -> Result<String, McpError> {
         let allowed = match self.platform {
-            Platform::Posix => "an absolute path, such as /usr/bin/node",
-            Platform::Windows => {
-                r"an absolute path with a drive or a share, such as C:\node\node.exe or \\server\share"
-            }
+            Platform::Posix => allowed.posix,
+            Platform::Windows => allowed.windows,
         };
         let path = found.text(allowed)?;
         if path.is_empty() {

@@ -66,7 +66,12 @@ impl<'i> Found<'i> {
     pub(super) fn has_only(&self, known: &[&'static str], allowed: &str) -> Result<(), McpError> {
         for (name, entry) in self.entries(allowed)? {
             if !known.contains(&name) {
-                return Err(entry.unknown("is not a known property", name, known));
+                let what = match (name, known.contains(&"command")) {
+                    // As in `mcpServers` files.
+                    ("args", true) => "is not a known property: arguments follow the program in command",
+                    _ => "is not a known property",
+                };
+                return Err(entry.unknown(what, name, known));
             }
         }
         Ok(())

@@ -71,7 +71,10 @@ impl Terms {
 pub struct Expired {
     pub id: u64,
     pub settle: Settle,
-    pub error: McpError,
+    pub phase: &'static str,
+    pub waited: Duration,
+    /// It was `total` that passed, not `timeout`.
+    pub is_total: bool,
 }
 
 #[derive(Default)]
@@ -156,10 +159,10 @@ impl Calls {
         listener
     }
 
-    /// Settles every pending call with `error`, and every later one. The first reason stays.
-    pub fn end(&self, error: &McpError) {
+    /// Settles every pending call with `error`, and every later one, which is not sent at all, with `later`. The first reason stays.
+    pub fn end(&self, error: &McpError, later: &McpError) {
         let mut state = self.lock();
-        state.gone.get_or_insert_with(|| error.clone());
+        state.gone.get_or_insert_with(|| later.clone());
         let pending = std::mem::take(&mut state.pending);
         state.deadlines.clear();
         drop(state);
@@ -212,7 +215,7 @@ impl Calls {
                 state.deadlines.remove(&(deadline, id));
                 continue;
             };
-            expired.push(Expired { id, error: pending.timeout_error(deadline), settle: pending.settle });
+            expired.push(pending.expired(id, deadline));
         }
         expired
     }
@@ -251,12 +254,10 @@ impl State {
 }
 
 impl Pending {
-    fn timeout_error(&self, deadline: Instant) -> McpError {
-        let waited = deadline.saturating_duration_since(self.begun).as_millis();
-        let waited = u64::try_from(waited).unwrap_or(u64::MAX);
-        let message =
-            format!("The server did not answer within {waited} ms; raise the timeout if it may take longer.");
-        McpError::new(ErrorCode::Timeout, message).with("phase", self.terms.phase).with("ms", waited)
+    fn expired(self, id: u64, deadline: Instant) -> Expired {
+        let waited = deadline.saturating_duration_since(self.begun);
+        let is_total = self.terms.total == Some(waited);
+        Expired { id, phase: self.terms.phase, settle: self.settle, waited, is_total }
     }
 }
 
@@ -311,11 +312,12 @@ mod tests {
     fn the_end_settles_what_is_pending_and_what_comes_later() {
         let calls = Calls::default();
         let (_, pending) = begin(&calls, terms(60_000));
-        calls.end(&McpError::new(ErrorCode::Exited, "first"));
-        calls.end(&McpError::new(ErrorCode::Closed, "second"));
+        let (exited, closed) = (McpError::new(ErrorCode::Exited, ""), McpError::new(ErrorCode::Closed, ""));
+        calls.end(&exited, &closed);
+        calls.end(&closed, &exited);
         assert_eq!(pending.recv().unwrap().unwrap_err().code, ErrorCode::Exited);
         let (id, later) = begin(&calls, terms(60_000));
-        assert_eq!((id, later.recv().unwrap().unwrap_err().code), (None, ErrorCode::Exited));
+        assert_eq!((id, later.recv().unwrap().unwrap_err().code), (None, ErrorCode::Closed));
     }
 
     #[test]
@@ -338,7 +340,8 @@ mod tests {
         begin(&calls, terms(20));
         assert_eq!(expired.recv().await, Some(2));
         assert_eq!(expired.recv().await, Some(1));
-        calls.end(&McpError::new(ErrorCode::Closed, ""));
+        let closed = McpError::new(ErrorCode::Closed, "");
+        calls.end(&closed, &closed);
         task.await.unwrap();
     }
 
@@ -346,22 +349,24 @@ mod tests {
     async fn progress_restarts_the_timeout_but_not_the_total() {
         let calls = Arc::new(Calls::default());
         let keeper = calls.clone();
-        let task =
-            tokio::spawn(
-                async move { keeper.keep_deadlines(|call| call.settle.with(Err(call.error))).await },
-            );
-        let reset = Terms { reset_on_progress: true, total: Some(Duration::from_millis(400)), ..terms(200) };
-        let (sender, outcome) = tokio::sync::oneshot::channel();
-        let id = calls.begin(reset, Settle::new(|outcome| sender.send(outcome).unwrap())).unwrap();
+        let (sender, mut expired) = tokio::sync::mpsc::unbounded_channel();
+        let keep = async move {
+            keeper.keep_deadlines(|call| sender.send((call.waited, call.is_total)).unwrap()).await;
+        };
+        let task = tokio::spawn(keep);
+        let total = Duration::from_millis(400);
+        let reset = Terms { reset_on_progress: true, total: Some(total), ..terms(200) };
+        let (id, _outcome) = begin(&calls, reset);
         let progress = async {
             loop {
                 tokio::time::sleep(Duration::from_millis(20)).await;
-                calls.progressed(id);
+                calls.progressed(id.unwrap());
             }
         };
-        let error = tokio::select! { outcome = outcome => outcome.unwrap().unwrap_err(), () = progress => unreachable!() };
-        assert_eq!(error.detail("ms"), Some(&400.into()));
-        calls.end(&error);
+        let expired = tokio::select! { expired = expired.recv() => expired, () = progress => unreachable!() };
+        assert_eq!(expired, Some((total, true)));
+        let closed = McpError::new(ErrorCode::Closed, "");
+        calls.end(&closed, &closed);
         task.await.unwrap();
     }
 }

@@ -13,12 +13,13 @@ use tokio::sync::watch;
 
 use super::calls::{Calls, Expired};
 use super::inbox::{Inbox, LISTING};
-use super::{Owner, Session, Shared, handshake, wire};
+use super::{Owner, Session, Shared, handshake, milliseconds, sentence_of, wire};
 use crate::error::{ErrorCode, McpError};
 use crate::link::STDERR_IN_ERRORS;
 use crate::link::stdio::{self, Opening};
 use crate::policy::definition::Definition;
 use crate::policy::environment;
+use crate::policy::nearest::nearest;
 use crate::policy::options::Options;
 use crate::policy::platform::Platform;
 use crate::policy::redact::Redactor;
@@ -73,10 +74,12 @@ pub async fn connect(
         connected: AtomicBool::new(false),
         closing: AtomicBool::new(false),
         closed: watch::Sender::new(None),
+        missing: environment.missing,
         unknown: AtomicU64::new(0),
         handshake_ms: AtomicU64::new(0),
     });
     let opening = Opening {
+        server: plan.definition.id.clone(),
         command: command(&plan, environment.variables),
         guardian: plan.options.guardian,
         max_message_bytes: plan.options.max_message_bytes,
@@ -94,8 +97,8 @@ pub async fn connect(
     };
     match outcome {
         Ok(tools) => {
-            let spent = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-            shared.handshake_ms.store(spent, Ordering::Relaxed);
+            shared.handshake_ms.store(milliseconds(started.elapsed()), Ordering::Relaxed);
+            warn_of_missing(&shared, &plan.options.env);
             shared.connected.store(true, Ordering::Release);
             let welcome = welcome(&shared, &tools);
             Ok((Session(shared), welcome))
@@ -108,7 +111,7 @@ pub async fn connect(
             } else {
                 stopped.await;
             }
-            Err(explain(error, &shared, phase, limit, &environment.missing))
+            Err(explain(error, &shared, phase, limit))
         }
     }
 }
@@ -143,7 +146,7 @@ async fn start(
 /// Stops what was started; resolves when it is gone.
 async fn stop(shared: &Arc<Shared>, error: &McpError) {
     shared.closing.store(true, Ordering::Release);
-    shared.calls.end(error);
+    shared.calls.end(error, &shared.closed_error());
     let Some(link) = shared.link.get().cloned() else { return };
     let end_of_input = shared.waits.end_of_input.min(FAILED_END_OF_INPUT);
     let waits = Waits { end_of_input, ..shared.waits };
@@ -162,25 +165,42 @@ fn command(plan: &Plan, variables: Vec<(String, String)>) -> Command {
     }
 }
 
+/// A server that lacks its token mostly starts all the same, and fails at the first call.
+fn warn_of_missing(shared: &Shared, env: &[(String, String)]) {
+    for name in &shared.missing {
+        let nearest = nearest(name, env.iter().map(|(name, _)| name.as_str()));
+        let hint = nearest.map(|nearest| format!("; {nearest} is set")).unwrap_or_default();
+        let message = format!(
+            "The variable {name} is to be inherited and is not set{hint}. The server started without it."
+        );
+        shared.warn(
+            "WARN_MCP_MISSING_ENV",
+            &message,
+            vec![("key", name.as_str().into()), ("nearest", nearest.into())],
+        );
+    }
+}
+
 /// Says of a failed start what a person needs to find out why.
-fn explain(error: McpError, shared: &Shared, phase: Phase, limit: Duration, missing: &[String]) -> McpError {
+fn explain(error: McpError, shared: &Shared, phase: Phase, limit: Duration) -> McpError {
+    let missing = &shared.missing;
     let noise = shared.link.get().map(|link| link.skipped()).unwrap_or_default();
     let stderr = shared.link.get().map(|link| link.stderr(STDERR_IN_ERRORS)).unwrap_or_default();
-    let (doing, phase_name) = match phase {
-        Phase::Start => ("starting", "connect"),
-        Phase::Handshake => ("answering the handshake", "connect"),
-        Phase::Listing => ("listing its tools", "list"),
+    let (done, phase_name) = match phase {
+        Phase::Start => ("started", "connect"),
+        Phase::Handshake => ("answered the handshake", "connect"),
+        Phase::Listing => ("listed its tools", "list"),
     };
     let error = match error.code {
         ErrorCode::Timeout => {
-            let ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+            let ms = milliseconds(limit);
             let message =
-                format!("The server {} was still {doing} after {ms} ms{}.", shared.id, hint(&noise, &stderr));
+                format!("The server {} had not {done} within {ms} ms{}.", shared.id, hint(&noise, &stderr));
             McpError::new(ErrorCode::Timeout, message).with("phase", phase_name).with("ms", ms)
         }
         ErrorCode::Exited => {
             let mut message =
-                format!("The server {} did not start: {}", shared.id, decapitalised(&error.message));
+                format!("The server {} did not start: {}", shared.id, sentence_of(&shared.id, &error));
             if let Some(first) = noise.first() {
                 let _ =
                     write!(message, " It printed on stdout what is no MCP message: {}.", wire::quoted(first));
@@ -195,7 +215,8 @@ fn explain(error: McpError, shared: &Shared, phase: Phase, limit: Duration, miss
         }
         _ => return error.of_server(&shared.id),
     };
-    let mut error = error.with("stderr", stderr).with("stdoutNoise", noise).with("missingEnv", missing);
+    let mut error =
+        error.with("stderr", stderr).with("stdoutNoise", noise).with("missingEnv", missing.clone());
     if !missing.is_empty() {
         let _ =
             write!(error.message, " Not set in the environment it inherits from: {}.", missing.join(", "));
@@ -207,12 +228,8 @@ fn hint(noise: &[String], stderr: &str) -> String {
     if let Some(first) = noise.first() {
         return format!("; it printed on stdout what is no MCP message: {}", wire::quoted(first));
     }
-    stdio::stderr::telling_line(stderr).map(|line| format!("; its stderr says: {line}")).unwrap_or_default()
-}
-
-fn decapitalised(sentence: &str) -> String {
-    let mut characters = sentence.chars();
-    characters.next().map(|first| first.to_lowercase().chain(characters).collect()).unwrap_or_default()
+    let said = stdio::stderr::telling_line(stderr).map(|line| format!("; its stderr says: {line}"));
+    said.unwrap_or_else(|| "; raise connectTimeout if it may take longer, for a download say".to_owned())
 }
 
 fn welcome(shared: &Shared, tools: &str) -> Welcome {

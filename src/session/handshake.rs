@@ -8,7 +8,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::calls::Terms;
-use super::{Shared, wire};
+use super::{Shared, sentence_of, wire};
 use crate::error::{ErrorCode, McpError};
 use crate::link::Frame;
 use crate::link::fields::{elements, fields, is_null, string};
@@ -48,9 +48,9 @@ impl Negotiated {
 pub(super) async fn negotiate(shared: &Shared, protocol: Protocol) -> Result<Negotiated, McpError> {
     let newest = ProtocolVersion::LATEST_WITH_INITIALIZE;
     match protocol {
-        Protocol::Modern => discover(shared).await,
+        Protocol::Modern => discover(shared).await.map_err(|error| not_modern(shared, error)),
         Protocol::Version(version) if version == ProtocolVersion::V_2026_07_28.as_str() => {
-            discover(shared).await
+            discover(shared).await.map_err(|error| not_modern(shared, error))
         }
         Protocol::Version(version) => {
             let known = ProtocolVersion::KNOWN_VERSIONS.iter().find(|known| known.as_str() == version);
@@ -72,14 +72,14 @@ async fn initialize(
     accepted: &[ProtocolVersion],
 ) -> Result<Negotiated, McpError> {
     let result = shared.ask("initialize", Some(&wire::initialize(offered)?), CONNECTING).await;
-    let result = result.map_err(|error| refused(error, "initialize", offered))?;
+    let result = result.map_err(|error| refused(shared, error, "initialize", offered))?;
     let names = ["protocolVersion", "serverInfo", "capabilities", "instructions"];
     let Some([version, server_info, capabilities, instructions]) = fields(&result, names) else {
-        return Err(unreadable("initialize"));
+        return Err(unreadable(shared, "initialize"));
     };
-    let answered = version.and_then(string).ok_or_else(|| unreadable("initialize"))?;
+    let answered = version.and_then(string).ok_or_else(|| unreadable(shared, "initialize"))?;
     let Some(version) = accepted.iter().find(|known| known.as_str() == answered) else {
-        return Err(version_error(offered, shared.redactor.text(&answered).into()));
+        return Err(version_error(shared, offered, shared.redactor.text(&answered).into()));
     };
     let modern_meta = if version.has_initialize() {
         let text = wire::notification("notifications/initialized", None);
@@ -103,16 +103,16 @@ async fn discover(shared: &Shared) -> Result<Negotiated, McpError> {
     let modern_meta = wire::modern_meta(&version)?;
     let params = wire::params(None, wire::Meta { modern: Some(&modern_meta), ..wire::Meta::default() })?;
     let result = shared.ask("server/discover", params.as_deref(), CONNECTING).await;
-    let result = result.map_err(|error| refused(error, "server/discover", &version))?;
+    let result = result.map_err(|error| refused(shared, error, "server/discover", &version))?;
     let names = ["supportedVersions", "serverInfo", "capabilities", "instructions", "_meta"];
     let Some([supported, server_info, capabilities, instructions, meta]) = fields(&result, names) else {
-        return Err(unreadable("server/discover"));
+        return Err(unreadable(shared, "server/discover"));
     };
     // Servers that leave the list out speak what they were asked in; read leniently.
     if let Some(supported) = supported.filter(|supported| !is_null(supported)) {
         let versions = elements(supported.get()).unwrap_or_default();
         if !versions.iter().any(|known| string(known).as_deref() == Some(version.as_str())) {
-            return Err(version_error(&version, shared.redactor.json(supported.get())));
+            return Err(version_error(shared, &version, shared.redactor.json(supported.get())));
         }
     }
     let in_meta = meta.and_then(|meta| fields(meta.get(), [SERVER_INFO])).and_then(|[info]| info);
@@ -126,17 +126,32 @@ async fn discover(shared: &Shared) -> Result<Negotiated, McpError> {
 }
 
 /// What an error answer to the first request means. Its code and data are those of the `ERR_MCP_RPC`, which becomes the cause.
-fn refused(error: McpError, method: &str, offered: &ProtocolVersion) -> McpError {
+fn refused(shared: &Shared, error: McpError, method: &str, offered: &ProtocolVersion) -> McpError {
     if error.code != ErrorCode::Rpc {
         return error;
     }
     let supported = error.detail("data").and_then(|data| data.get("supported")).cloned();
     if let Some(supported) = supported {
-        return version_error(offered, supported).caused_by(error);
+        return version_error(shared, offered, supported).caused_by(error);
     }
     let rpc_code = error.detail("rpcCode").cloned().unwrap_or_default();
-    let message = format!("The server refused {method}: {}", error.message);
+    let message = format!("The server {} refused {method}: {}", shared.id, sentence_of(&shared.id, &error));
     McpError::new(ErrorCode::Handshake, message).with("rpcCode", rpc_code).caused_by(error)
+}
+
+/// A server that does not know the method does not speak the revision that was asked for.
+fn not_modern(shared: &Shared, error: McpError) -> McpError {
+    if error.code != ErrorCode::Handshake || error.detail("rpcCode") != Some(&(-32601).into()) {
+        return error;
+    }
+    let version = ProtocolVersion::V_2026_07_28;
+    let message = format!(
+        "The server {} does not speak protocol version {version}, which the option `protocol` asks for: it does not know server/discover.",
+        shared.id
+    );
+    let refused = McpError::new(ErrorCode::ProtocolVersion, message);
+    let refused = refused.with("offered", version.as_str()).with("answered", Value::Null);
+    McpError { cause: error.cause, ..refused }
 }
 
 /// Whether an answer to `initialize` is worth a `server/discover`.
@@ -151,12 +166,13 @@ fn says_modern(error: &McpError) -> bool {
 }
 
 /// `answered` without secrets.
-fn version_error(offered: &ProtocolVersion, answered: Value) -> McpError {
+fn version_error(shared: &Shared, offered: &ProtocolVersion, answered: Value) -> McpError {
     let versions = answered.as_array().map_or(std::slice::from_ref(&answered), Vec::as_slice);
     let shown: Vec<_> = versions.iter().filter_map(Value::as_str).collect();
     let shown = shown.join(", ");
     let message = format!(
-        "The server speaks protocol version {}, this client offered {offered}; see the option `protocol`.",
+        "The server {} speaks protocol version {}, this client offered {offered}; see the option `protocol`.",
+        shared.id,
         &shown[..shown.floor_char_boundary(100)]
     );
     McpError::new(ErrorCode::ProtocolVersion, message)
@@ -164,8 +180,9 @@ fn version_error(offered: &ProtocolVersion, answered: Value) -> McpError {
         .with("answered", answered)
 }
 
-fn unreadable(method: &str) -> McpError {
-    McpError::new(ErrorCode::Handshake, format!("The server's answer to {method} could not be read."))
+fn unreadable(shared: &Shared, method: &str) -> McpError {
+    let message = format!("The answer of the server {} to {method} could not be read.", shared.id);
+    McpError::new(ErrorCode::Handshake, message)
 }
 
 fn object_text(raw: Option<&RawValue>) -> Option<String> {

@@ -33,7 +33,8 @@ impl Receiver for Inbox {
             Arrival::Message(message) => shared.message(message),
             Arrival::TooLarge { id, limit } => {
                 let message = format!(
-                    "The server's answer is over the limit of {limit} bytes; raise maxMessageBytes if it is legitimate."
+                    "The answer of the server {} is over the limit of {limit} bytes; raise maxMessageBytes if it is legitimate.",
+                    shared.id
                 );
                 let error = McpError::new(ErrorCode::MessageTooLarge, message).with("limit", limit);
                 shared.calls.answered(&answer_id_text(&id), Err(error.of_server(&shared.id)));
@@ -109,10 +110,12 @@ impl Shared {
 
     fn rpc_error(&self, error: &RpcError) -> McpError {
         let said = self.redactor.excerpt(&error.message, RPC_MESSAGE_MAX);
-        let said = if said.is_empty() { "(no message)" } else { &said };
         let code = self.redactor.value(error.code.clone());
+        // As the official server writes its messages, which would say the code twice.
+        let said = said.strip_prefix(&format!("MCP error {code}: ")).unwrap_or(&said);
+        let said = if said.is_empty() { "(no message)" } else { said };
         let data = error.data.as_deref().map(|data| self.redactor.json(data));
-        let message = format!("The server answered with error {code}: {said}");
+        let message = format!("The server {} answered with error {code}: {said}", self.id);
         McpError::new(ErrorCode::Rpc, message).with("rpcCode", code).with("data", data).of_server(&self.id)
     }
 

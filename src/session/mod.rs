@@ -117,6 +117,8 @@ pub(crate) struct Shared {
     connected: AtomicBool,
     closing: AtomicBool,
     closed: watch::Sender<Option<CloseInfo>>,
+    /// Names that the server was to inherit and that are not set.
+    missing: Vec<String>,
     unknown: AtomicU64,
     handshake_ms: AtomicU64,
 }
@@ -188,13 +190,14 @@ impl Session {
         let link = self.0.link.get().map(|link| link.diagnostics()).unwrap_or_default();
         diagnostics.extend(link.into_iter().map(|(name, value)| (name.to_owned(), value)));
         let own = [
-            ("calls", begun),
-            ("pendingCalls", pending as u64),
+            ("requests", begun),
+            ("pendingRequests", pending as u64),
             ("unexpectedAnswers", unexpected),
             ("unknownMessages", self.0.unknown.load(Ordering::Relaxed)),
             ("handshakeMs", self.0.handshake_ms.load(Ordering::Relaxed)),
         ];
         diagnostics.extend(own.map(|(name, value)| (name.to_owned(), value.into())));
+        diagnostics.insert("missingEnv".to_owned(), self.0.missing.clone().into());
         Value::Object(diagnostics)
     }
 }
@@ -292,12 +295,22 @@ impl Shared {
 
     fn expired(&self, call: Expired) {
         self.tell_cancelled(call.id);
-        call.settle.with(Err(call.error.of_server(&self.id)));
+        let bound = if call.is_total { "maxTotalTimeout" } else { "timeout" };
+        call.settle.with(Err(self.timed_out(call.phase, call.waited, "answer", bound)));
+    }
+
+    fn timed_out(&self, phase: &'static str, waited: Duration, what: &str, bound: &str) -> McpError {
+        let ms = milliseconds(waited);
+        let id = &self.id;
+        let message =
+            format!("The server {id} did not {what} within {ms} ms; raise {bound} if it may take longer.");
+        McpError::new(ErrorCode::Timeout, message).with("phase", phase).with("ms", ms).of_server(id)
     }
 
     async fn list_again(&self, terms: Terms, meta: Option<&str>) -> Outcome {
         let timeout = terms.timeout.unwrap_or(self.timeout);
-        let time = terms.total.map_or(timeout, |total| timeout.min(total));
+        let total = terms.total.filter(|total| *total < timeout);
+        let (time, bound) = total.map_or((timeout, "timeout"), |total| (total, "maxTotalTimeout"));
         let each = Terms { timeout: None, total: None, ..terms };
         // Waiting for the listing under way counts too: that one may have a longer deadline.
         let listing = async {
@@ -305,7 +318,7 @@ impl Shared {
             self.list(each, meta).await.map(|tools| self.set_tools(tools))
         };
         let listed = tokio::time::timeout(time, listing).await;
-        let listed = listed.unwrap_or_else(|_| Err(timed_out("list", time, "list its tools")));
+        let listed = listed.unwrap_or_else(|_| Err(self.timed_out("list", time, "list its tools", bound)));
         listed.map_err(|error| error.of_server(&self.id))
     }
 
@@ -342,7 +355,16 @@ impl Shared {
         if self.closing.swap(true, Ordering::AcqRel) {
             return;
         }
-        self.calls.end(error);
+        let closed = self.closed_error();
+        // What was pending may have had its effect, what comes later is not even sent: only the latter is safe to do again.
+        let later = if error.code == ErrorCode::Closed {
+            closed
+        } else {
+            let why = sentence_of(&self.id, error);
+            McpError { message: format!("The connection to {} is closed: {why}", self.id), ..closed }
+                .caused_by(error.clone())
+        };
+        self.calls.end(error, &later);
         let shared = self.clone();
         self.runtime.spawn(async move {
             let end = match shared.link.get() {
@@ -381,9 +403,12 @@ impl Drop for GiveUp<'_> {
     }
 }
 
-fn timed_out(phase: &'static str, time: Duration, what: &str) -> McpError {
-    let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    let message =
-        format!("The server did not {what} within {ms} ms; raise the timeout if it may take longer.");
-    McpError::new(ErrorCode::Timeout, message).with("phase", phase).with("ms", ms)
+/// What an error says of this server, to go on in a sentence that has named it: `it exited with code 1 …`.
+fn sentence_of(id: &str, error: &McpError) -> String {
+    let subject = format!("The server {id} ");
+    error.message.strip_prefix(&subject).map_or_else(|| error.message.clone(), |rest| format!("it {rest}"))
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

@@ -42,6 +42,8 @@ const STDERR_WAIT: Duration = Duration::from_millis(100);
 
 /// What a stdio link is made from.
 pub struct Opening {
+    /// The server's name, for messages.
+    pub server: String,
     pub command: Command,
     pub guardian: bool,
     pub max_message_bytes: usize,
@@ -52,6 +54,7 @@ pub struct Opening {
 
 /// One server process and the three pipes to it.
 pub struct Stdio {
+    server: String,
     process: Process,
     pipe: Pipe,
     stderr: Stderr,
@@ -70,6 +73,7 @@ pub async fn open(opening: Opening, receiver: Arc<dyn Receiver>) -> Result<Arc<S
         McpError::new(ErrorCode::Internal, format!("The pipes to the server could not be watched: {error}."))
     };
     let stdio = Arc::new(Stdio {
+        server: opening.server,
         pipe: Pipe::new(spawned.stdin).map_err(internal)?,
         stderr: Stderr::new(opening.redactor.clone()),
         noise: Noise::new(opening.redactor),
@@ -167,12 +171,12 @@ impl Stdio {
                     Chunk::Line(line) => self.line(line, receiver).await,
                     Chunk::TooLarge { id: Some(id) } => receiver.arrived(Arrival::TooLarge { id, limit }),
                     Chunk::TooLarge { id: None } => {
-                        return Err(too_large(limit, "it answers no call that could be told"));
+                        return Err(self.too_large(limit, "answers no call that could be told"));
                     }
                 }
             }
             if lines.is_endless() {
-                return Err(too_large(limit, "its end was not in sight"));
+                return Err(self.too_large(limit, "had no end after four times of it"));
             }
         }
         if let Some(rest) = lines.rest() {
@@ -222,6 +226,14 @@ impl Stdio {
         }
     }
 
+    fn too_large(&self, limit: usize, why: &str) -> McpError {
+        let server = &self.server;
+        let message = format!(
+            "The server {server} sent a message over the limit of {limit} bytes that {why}; raise maxMessageBytes if it is legitimate."
+        );
+        McpError::new(ErrorCode::MessageTooLarge, message).with("limit", limit)
+    }
+
     /// What there is to say of a server that has left, or has closed this pipe.
     fn obituary(&self, pipe: &str) -> McpError {
         let exit = self.process.exit();
@@ -235,10 +247,13 @@ impl Stdio {
             None => format!("closed its {pipe} without exiting"),
         };
         let said = telling_line(&stderr).map(|line| format!("; its stderr says: {line}"));
-        McpError::new(ErrorCode::Exited, format!("The server {how}{}.", said.unwrap_or_default()))
-            .with("exitCode", exit.and_then(|exit| exit.code))
-            .with("signal", exit.and_then(|exit| exit.signal_name()))
-            .with("stderr", stderr)
+        McpError::new(
+            ErrorCode::Exited,
+            format!("The server {} {how}{}.", self.server, said.unwrap_or_default()),
+        )
+        .with("exitCode", exit.and_then(|exit| exit.code))
+        .with("signal", exit.and_then(|exit| exit.signal_name()))
+        .with("stderr", stderr)
     }
 }
 
@@ -303,11 +318,4 @@ fn not_started(error: &SpawnError) -> McpError {
         .with("errno", error.errno)
         .with("path", error.path.to_string_lossy())
         .with("what", error.what.as_str())
-}
-
-fn too_large(limit: usize, why: &str) -> McpError {
-    let message = format!(
-        "The server sent a message over the limit of {limit} bytes, and {why}; raise maxMessageBytes if it is legitimate."
-    );
-    McpError::new(ErrorCode::MessageTooLarge, message).with("limit", limit)
 }

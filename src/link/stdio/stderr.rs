@@ -19,12 +19,21 @@ const LINE_MAX: usize = 8 * 1024;
 /// A line that is quoted in a message is cut here.
 const QUOTED_MAX: usize = 200;
 
-/// The line of a stderr that says the most, for a message of one sentence: the last one that names an error, else the last
-/// one. Node ends its report of a crash with its own version, and says what went wrong some lines above.
+/// The line of a stderr that says the most, for a message of one sentence: the last one that names an error as Node and Python do, else
+/// the first that misses something, else the last one. Node ends its report of a crash with its own version, npm with the path of a log,
+/// env with advice, and each says what went wrong some lines above.
 #[must_use]
 pub fn telling_line(stderr: &str) -> Option<&str> {
-    let lines = || stderr.lines().rev().map(str::trim).filter(|line| !line.is_empty());
-    let line = lines().find(|line| line.contains("rror:")).or_else(|| lines().next())?;
+    let mut lines = stderr.lines().map(str::trim).filter(|line| !line.is_empty());
+    let misses = |line: &&str| {
+        let line = line.to_ascii_lowercase();
+        line.contains("not found") || line.contains("no such file")
+    };
+    let line = lines
+        .clone()
+        .rfind(|line| line.contains("rror:"))
+        .or_else(|| lines.clone().find(misses))
+        .or_else(|| lines.next_back())?;
     Some(&line[..line.floor_char_boundary(QUOTED_MAX)])
 }
 
