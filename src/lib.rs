@@ -21,5 +21,5 @@ pub mod policy;
 pub mod process;
 pub mod session;
 
-#[cfg(not(unix))]
-compile_error!("workflow-mcp supervises processes on Linux and macOS; the Windows part has not landed yet");
+#[cfg(not(any(unix, windows)))]
+compile_error!("workflow-mcp supervises processes on Linux, macOS and Windows");

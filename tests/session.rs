@@ -29,7 +29,10 @@ impl Owner for Heard {
 
 fn node() -> PathBuf {
     let path = std::env::var_os("PATH").unwrap();
-    std::env::split_paths(&path).map(|folder| folder.join("node")).find(|node| node.is_file()).unwrap()
+    std::env::split_paths(&path)
+        .map(|folder| folder.join(format!("node{}", std::env::consts::EXE_SUFFIX)))
+        .find(|node| node.is_file())
+        .unwrap()
 }
 
 fn object(members: &[(&str, Input)]) -> Input {

@@ -54,8 +54,6 @@ use self::nowhere::{Stray, below, outside};
 
 #[cfg(not(target_os = "linux"))]
 mod nowhere {
-    #![expect(clippy::unused_async, reason = "as on Linux")]
-
     use rustix::process::Signal;
 
     use super::Group;

@@ -41,6 +41,7 @@ impl Group {
     }
 
     /// The pids of the members that are no zombies; the group's own number where the system cannot list them.
+    #[cfg_attr(not(target_os = "linux"), expect(clippy::unused_async, reason = "only /proc takes its time"))]
     pub(super) async fn members(self) -> Vec<u32> {
         let number = self.0.as_raw_pid();
         #[cfg(target_os = "linux")]

@@ -6,8 +6,9 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::guardian::{Guardian, Listing};
-use super::ladder::{self, Ended, Outcome, Waits};
-use super::watch::{Exit, Leader};
+use super::ladder;
+use super::outcome::{Ended, Exit, Outcome, Waits};
+use super::watch::Leader;
 
 /// A server's process, shared by all clones.
 ///
@@ -43,7 +44,7 @@ impl Process {
         let (orders, ordered) = mpsc::unbounded_channel();
         let (finish, outcome) = watch::channel(None);
         let shared = Shared {
-            pid: leader.pid().as_raw_nonzero().get().unsigned_abs(),
+            pid: leader.number(),
             exit: leader.subscribe(),
             orders,
             outcome,
@@ -107,6 +108,7 @@ impl Process {
     }
 }
 
+#[cfg_attr(windows, expect(clippy::drop_non_drop, reason = "a listing is nothing there"))]
 async fn supervise(
     mut leader: Leader,
     listing: Listing,

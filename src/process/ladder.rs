@@ -8,37 +8,8 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::descendants::Strays;
 use super::group::Group;
-use super::watch::{Exit, Leader};
-
-/// How long each rung waits before the next.
-#[derive(Debug, Clone, Copy)]
-pub struct Waits {
-    /// After the end of the server's input, before SIGTERM.
-    pub end_of_input: Duration,
-    /// After SIGTERM, before SIGKILL.
-    pub terminate: Duration,
-}
-
-/// How a server ended, together with everybody in its group and whoever left it and was found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
-    /// The direct child's; `None` if even SIGKILL did not end it in time.
-    pub exit: Option<Exit>,
-    /// What it took for all of them.
-    pub ended: Ended,
-    /// The pids that SIGKILL did not end within 2 s: waiting in the kernel, or of another user.
-    pub survivors: Vec<u32>,
-}
-
-/// The highest rung that was needed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Ended {
-    /// The server had left before it was asked to, and left nobody behind.
-    ByItself,
-    EndOfInput,
-    Terminate,
-    Kill,
-}
+use super::outcome::{Ended, Outcome, Waits};
+use super::watch::Leader;
 
 /// How long SIGKILL is repeated. Whatever can die is dead after the first; the bound is for what cannot.
 const KILL_STAGE: Duration = Duration::from_secs(2);

@@ -1,8 +1,15 @@
 //! Processes of servers: started, watched, ended with all their descendants.
 //!
-//! - [`spawn`] — a command becomes a [`Process`] in its own group and three pipe ends, or a [`SpawnError`] that explains itself
-//! - [`exec`] — the start of a program, of which no other one inherits a pipe
+//! - [`command`], [`outcome`] — what to start and what came of it; how it ended
+//! - [`error`] — a [`SpawnError`] that explains itself
 //! - [`handle`] — the shared handle, and the one task behind it that watches, runs the ladder and reaps
+//!
+//! Each system has its own of these. `windows/` holds those of Windows, with a job in place of the group; the others are here:
+//!
+//! - [`spawn`] — a command becomes a [`Process`] in its own group and three pipe ends
+//! - [`exec`] — the start of a program, of which no other one inherits a pipe
+//! - [`pipes`] — the host's ends of the pipes
+//! - [`executable`] — what the system makes of a file that it is asked to execute
 //! - [`watch`] — how the direct child ends, seen without reaping it
 //! - [`ladder`] — end of input, SIGTERM, SIGKILL, and how far it had to climb
 //! - [`group`] — everybody the ladder reaches: signalled together, counted without the zombies
@@ -15,19 +22,43 @@
 //! it goes to the blocking pool. `tokio::process` serves nothing here: it reaps before the group can be signalled,
 //! and shares SIGCHLD with Node.
 
-mod at_exit;
-mod descendants;
-mod exec;
-mod group;
-mod guardian;
+mod command;
+mod error;
 mod handle;
+mod outcome;
+
+#[cfg(unix)]
+mod at_exit;
+#[cfg(unix)]
+mod descendants;
+#[cfg(unix)]
+mod exec;
+#[cfg(unix)]
+mod executable;
+#[cfg(unix)]
+mod group;
+#[cfg(unix)]
+mod guardian;
+#[cfg(unix)]
 mod ladder;
+#[cfg(unix)]
+pub mod pipes;
 #[cfg(target_os = "linux")]
 mod proc;
+#[cfg(unix)]
 mod spawn;
+#[cfg(unix)]
 mod watch;
 
+#[cfg(windows)]
+mod windows;
+#[cfg(windows)]
+pub use windows::pipes;
+#[cfg(windows)]
+use windows::{executable, guardian, ladder, spawn, watch};
+
+pub use command::{Command, Spawned};
+pub use error::{SpawnError, What};
 pub use handle::Process;
-pub use ladder::{Ended, Outcome, Waits};
-pub use spawn::{Command, SpawnError, Spawned, What, spawn};
-pub use watch::Exit;
+pub use outcome::{Ended, Exit, Outcome, Waits};
+pub use spawn::spawn;

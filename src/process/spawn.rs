@@ -1,42 +1,19 @@
 //! A command becomes a process in its own group.
 
-mod error;
-
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
 use std::process::{self, Child, Stdio};
 
 use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, waitpid};
 use tokio::task::spawn_blocking;
 
-pub use self::error::{SpawnError, What};
+use super::command::{Command, Spawned};
+use super::error::SpawnError;
 use super::exec::exec;
 use super::guardian::{Guardian, Listing};
 use super::handle::Process;
 use super::watch::Leader;
-
-/// What to start. Never through a shell.
-#[derive(Clone)]
-pub struct Command {
-    /// Absolute.
-    pub program: PathBuf,
-    pub arguments: Vec<String>,
-    /// `None`: the host's own.
-    pub directory: Option<PathBuf>,
-    /// The whole environment; nothing of the host's is added.
-    pub variables: Vec<(String, String)>,
-}
-
-/// A started server. Its pipe ends are non-blocking and close-on-exec.
-#[derive(Debug)]
-pub struct Spawned {
-    pub process: Process,
-    pub stdin: OwnedFd,
-    pub stdout: OwnedFd,
-    pub stderr: OwnedFd,
-}
 
 /// Starts a command in a process group of its own, told to the guardian if that is wanted.
 ///

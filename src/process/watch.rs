@@ -13,12 +13,7 @@ use rustix::process::{PidfdFlags, pidfd_open};
 use tokio::io::{Interest, unix::AsyncFd};
 use tokio::sync::{oneshot, watch};
 
-/// How a process ended: a code or a signal, or neither where the host took the status before us.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Exit {
-    pub code: Option<i32>,
-    pub signal: Option<i32>,
-}
+use super::outcome::Exit;
 
 /// What `kill -l` calls them. The numbers differ between systems.
 const SIGNALS: [(Signal, &str); 17] = [
@@ -88,6 +83,10 @@ impl Leader {
 
     pub(super) fn pid(&self) -> Pid {
         self.pid
+    }
+
+    pub(super) fn number(&self) -> u32 {
+        self.pid.as_raw_nonzero().get().unsigned_abs()
     }
 
     /// Tells how the leader ended, from the moment somebody here noticed.

@@ -19,7 +19,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::net::unix::pipe::Receiver as Stdout;
 use tokio::sync::{Notify, OnceCell};
 
 use self::lines::{Chunk, Lines};
@@ -31,6 +30,7 @@ use super::envelope::{self, Line};
 use super::{Arrival, End, Frame, Gone, Link, Receiver, STDERR_IN_ERRORS, Sent};
 use crate::error::{ErrorCode, McpError};
 use crate::policy::redact::Redactor;
+use crate::process::pipes::{self, Output};
 use crate::process::{self, Command, Ended, Process, SpawnError, Waits};
 
 /// Larger lines are read on the pool: scanning them would hold up every other session (about 1 ms a MiB).
@@ -82,7 +82,7 @@ pub async fn open(opening: Opening, receiver: Arc<dyn Receiver>) -> Result<Arc<S
         end: OnceCell::new(),
         process: spawned.process,
     });
-    let stdout = Stdout::from_owned_fd(spawned.stdout).map_err(internal)?;
+    let stdout = pipes::output(spawned.stdout).map_err(internal)?;
     let (writer, listener, reader, guarded) = (stdio.clone(), stdio.clone(), stdio.clone(), stdio.clone());
     let hears_warnings = receiver.clone();
     tokio::spawn(async move {
@@ -123,7 +123,7 @@ fn run(part: impl Future<Output = ()> + Send + 'static, receiver: &Arc<dyn Recei
 }
 
 impl Stdio {
-    async fn run(&self, stdout: Stdout, limit: usize, receiver: &dyn Receiver) {
+    async fn run(&self, stdout: Output, limit: usize, receiver: &dyn Receiver) {
         let gone = if let Err(error) = self.read(&stdout, limit, receiver).await {
             Gone { error, protocol_error: true }
         } else {
@@ -136,7 +136,7 @@ impl Stdio {
     }
 
     /// Reads until nothing more can come; an error is the server's breach of the protocol.
-    async fn read(&self, stdout: &Stdout, limit: usize, receiver: &dyn Receiver) -> Result<(), McpError> {
+    async fn read(&self, stdout: &Output, limit: usize, receiver: &dyn Receiver) -> Result<(), McpError> {
         let mut lines = Lines::new(limit);
         let mut last_bytes = None;
         // Most servers that stop reading are about to leave, and then there is more to say.
@@ -156,7 +156,7 @@ impl Stdio {
                     read = read_some(stdout, space) => read,
                 },
                 Some(bytes) if bytes > LAST_READ_MAX => Read::End,
-                Some(_) => read_now(stdout, space),
+                Some(_) => read_now(stdout, space).await,
             };
             if read != Read::Some {
                 break;

@@ -6,14 +6,12 @@
 
 use std::collections::VecDeque;
 use std::io::ErrorKind;
-use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::io::Interest;
-use tokio::net::unix::pipe::Sender;
 use tokio::sync::Notify;
 
 use crate::link::{Frame, FrameKind, Sent};
+use crate::process::pipes::{self, End, Input};
 
 /// Answers that may wait, and their bytes: a server that asks without reading is not answered further, and it chooses the ids that the
 /// answers repeat. Cancellations are not counted: each belongs to a request that the server was sent.
@@ -29,7 +27,7 @@ pub struct Pipe {
 
 struct State {
     /// `None` once the input has ended. The descriptor closes with the last clone.
-    sender: Option<Arc<Sender>>,
+    sender: Option<Arc<Input>>,
     queue: VecDeque<Frame>,
     /// Bytes of the first queued frame that are written.
     written: usize,
@@ -42,8 +40,8 @@ struct State {
 
 impl Pipe {
     /// Takes the near end. Must be called on the I/O thread, and [`Pipe::run`] spawned there.
-    pub fn new(fd: OwnedFd) -> std::io::Result<Self> {
-        let sender = Some(Arc::new(Sender::from_owned_fd(fd)?));
+    pub fn new(end: End) -> std::io::Result<Self> {
+        let sender = Some(Arc::new(pipes::input(end)?));
         let state = State {
             sender,
             queue: VecDeque::new(),
@@ -108,7 +106,7 @@ impl Pipe {
             tokio::select! {
                 () = self.changed.notified() => {}
                 // Nobody is left to read what was written, or will be: a call on its way would wait for its timeout.
-                _ = sender.ready(Interest::ERROR) => self.lock().give_up(),
+                () = pipes::unread(&sender) => self.lock().give_up(),
                 ready = sender.writable(), if self.has_queued() => {
                     let mut state = self.lock();
                     if ready.is_err() {
@@ -174,11 +172,12 @@ impl State {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
     use std::io::Read;
+    use std::os::fd::OwnedFd;
 
     use super::*;
 

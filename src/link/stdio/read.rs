@@ -2,8 +2,7 @@
 
 use std::io::{self, ErrorKind};
 
-use rustix::buffer::spare_capacity;
-use tokio::net::unix::pipe::Receiver;
+use crate::process::pipes::{self, Output};
 
 /// What is still read after the server has left: no pipe holds more, and a grandchild that writes on must not hold up its end.
 pub const LAST_READ_MAX: u64 = 1024 * 1024;
@@ -19,43 +18,43 @@ pub enum Read {
     End,
 }
 
-/// Appends what is there now to the spare room of `buffer`, without waiting.
-///
-/// The pipe itself is asked: the runtime only knows of what has come once it has polled, and a server that writes and leaves at
-/// once is known to have left before that.
-pub fn read_now(pipe: &Receiver, buffer: &mut Vec<u8>) -> Read {
-    outcome(|| Ok(rustix::io::read(pipe, spare_capacity(buffer))?))
+/// Appends what is there now to the spare room of `buffer`, also where the runtime does not know of it yet.
+pub async fn read_now(pipe: &Output, buffer: &mut Vec<u8>) -> Read {
+    loop {
+        if let Some(read) = outcome(pipes::read_now(pipe, buffer).await) {
+            return read;
+        }
+    }
 }
 
 /// Waits until something can be read and appends it. Cancel-safe.
-pub async fn read_some(pipe: &Receiver, buffer: &mut Vec<u8>) -> Read {
+pub async fn read_some(pipe: &Output, buffer: &mut Vec<u8>) -> Read {
     loop {
         if pipe.readable().await.is_err() {
             return Read::End;
         }
         // Through the runtime, which has to learn that nothing is left.
-        match outcome(|| pipe.try_read_buf(buffer)) {
-            Read::Nothing => {}
-            read => return read,
+        match outcome(pipe.try_read_buf(buffer)) {
+            None | Some(Read::Nothing) => {}
+            Some(read) => return read,
         }
     }
 }
 
-fn outcome(mut read: impl FnMut() -> io::Result<usize>) -> Read {
-    loop {
-        match read() {
-            Ok(0) => return Read::End,
-            Ok(_) => return Read::Some,
-            Err(error) => match error.kind() {
-                ErrorKind::Interrupted => {}
-                ErrorKind::WouldBlock => return Read::Nothing,
-                _ => return Read::End,
-            },
-        }
+/// `None` if it was interrupted and is to be repeated.
+fn outcome(read: io::Result<usize>) -> Option<Read> {
+    match read {
+        Ok(0) => Some(Read::End),
+        Ok(_) => Some(Read::Some),
+        Err(error) => match error.kind() {
+            ErrorKind::Interrupted => None,
+            ErrorKind::WouldBlock => Some(Read::Nothing),
+            _ => Some(Read::End),
+        },
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -68,12 +67,12 @@ mod tests {
     async fn what_came_before_the_runtime_polled_can_be_read_at_once() {
         let (reader, mut writer) = io::pipe().unwrap();
         writer.write_all(b"last words\n").unwrap();
-        let pipe = Receiver::from_owned_fd(OwnedFd::from(reader)).unwrap();
+        let pipe = pipes::output(OwnedFd::from(reader)).unwrap();
         let mut buffer = Vec::with_capacity(64);
-        assert_eq!(read_now(&pipe, &mut buffer), Read::Some);
+        assert_eq!(read_now(&pipe, &mut buffer).await, Read::Some);
         assert_eq!(buffer, b"last words\n");
-        assert_eq!(read_now(&pipe, &mut buffer), Read::Nothing);
+        assert_eq!(read_now(&pipe, &mut buffer).await, Read::Nothing);
         drop(writer);
-        assert_eq!(read_now(&pipe, &mut buffer), Read::End);
+        assert_eq!(read_now(&pipe, &mut buffer).await, Read::End);
     }
 }

@@ -1,15 +1,14 @@
 //! A server's stderr: always drained, so that a chatty server never blocks; its tail kept; shown only redacted.
 
 use std::collections::VecDeque;
-use std::os::fd::OwnedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tokio::net::unix::pipe::Receiver;
 use tokio::sync::watch;
 
 use super::read::{LAST_READ_MAX, Read, read_now, read_some};
 use crate::policy::redact::Redactor;
 use crate::process::Process;
+use crate::process::pipes::{self, End};
 
 /// What is kept for `stderr()` and for errors.
 pub const TAIL_MAX: usize = 64 * 1024;
@@ -90,8 +89,8 @@ impl Stderr {
 
     /// Reads until the end, or until the server has left and nothing more is there (a grandchild may hold the pipe open).
     /// `on_line` gets each line, redacted; without a listener lines are not even cut out.
-    pub async fn run(&self, fd: OwnedFd, process: &Process, on_line: Option<impl Fn(String) + Send>) {
-        if let Ok(pipe) = Receiver::from_owned_fd(fd) {
+    pub async fn run(&self, end: End, process: &Process, on_line: Option<impl Fn(String) + Send>) {
+        if let Ok(pipe) = pipes::output(end) {
             let mut lines = on_line.map(|on_line| (LineCutter::new(&self.redactor), on_line));
             let mut buffer = Vec::with_capacity(16 * 1024);
             let mut last_bytes = None;
@@ -103,7 +102,7 @@ impl Stderr {
                         _ = process.exited() => { last_bytes = Some(0); continue }
                     },
                     Some(bytes) if bytes > LAST_READ_MAX => Read::End,
-                    Some(_) => read_now(&pipe, &mut buffer),
+                    Some(_) => read_now(&pipe, &mut buffer).await,
                 };
                 match read {
                     Read::Some => {}

@@ -1,15 +1,11 @@
 //! Why a program did not start. The system says ENOENT for three different things; the caller wants to know which.
 
-use std::ffi::OsStr;
-use std::fs::File;
-use std::io::{self, ErrorKind, Read};
-use std::os::unix::ffi::OsStrExt;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::{error, fmt};
 
-use rustix::fs::{Access, access};
-
-use super::Command;
+use super::command::Command;
+use super::executable::{interpreter, may_execute};
 
 /// A program that did not start. `Display` is one readable sentence; arguments and variables are never in it.
 #[derive(Debug)]
@@ -71,7 +67,7 @@ fn wrong_directory(command: &Command) -> Option<Culprit> {
             format!("The working directory {shown} does not exist")
         }
         Ok(found) if !found.is_dir() => format!("The working directory {shown} is not a directory"),
-        Ok(_) if access(directory, Access::EXEC_OK).is_ok() => return None,
+        Ok(_) if may_execute(directory) => return None,
         _ => format!("The working directory {shown} may not be entered by this user"),
     };
     Some((What::Cwd, directory.to_owned(), sentence))
@@ -80,7 +76,7 @@ fn wrong_directory(command: &Command) -> Option<Culprit> {
 fn wrong_interpreter(script: &Path) -> Option<Culprit> {
     let interpreter = interpreter(script)?;
     // A script that may not be executed is its own culprit.
-    if access(script, Access::EXEC_OK).is_err() || access(&interpreter, Access::EXEC_OK).is_ok() {
+    if !may_execute(script) || may_execute(&interpreter) {
         return None;
     }
     let sentence = format!(
@@ -90,15 +86,6 @@ fn wrong_interpreter(script: &Path) -> Option<Culprit> {
         interpreter.to_string_lossy().escape_debug()
     );
     Some((What::Interpreter, interpreter, sentence))
-}
-
-/// The path in the `#!` line of a script. Linux reads no more than 256 bytes of the file for it.
-fn interpreter(script: &Path) -> Option<PathBuf> {
-    let mut head = Vec::new();
-    File::open(script).ok()?.take(256).read_to_end(&mut head).ok()?;
-    let line = head.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
-    let path = line.split(|byte| matches!(byte, b' ' | b'\t')).find(|word| !word.is_empty())?;
-    Some(PathBuf::from(OsStr::from_bytes(path)))
 }
 
 fn wrong_program(program: &Path, source: &io::Error) -> Culprit {

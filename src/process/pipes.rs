@@ -1,0 +1,35 @@
+//! The host's ends of a server's pipes.
+
+use std::future::{Ready, ready};
+use std::io;
+use std::os::fd::OwnedFd;
+
+use rustix::buffer::spare_capacity;
+use tokio::io::Interest;
+pub use tokio::net::unix::pipe::{Receiver as Output, Sender as Input};
+
+/// An end as a spawn gives it.
+pub type End = OwnedFd;
+
+/// The way to a server's stdin. Within the runtime.
+pub fn input(end: End) -> io::Result<Input> {
+    Input::from_owned_fd(end)
+}
+
+/// What a server writes. Within the runtime.
+pub fn output(end: End) -> io::Result<Output> {
+    Output::from_owned_fd(end)
+}
+
+/// Waits until nobody is left who could read what is written.
+pub async fn unread(input: &Input) {
+    let _ = input.ready(Interest::ERROR).await;
+}
+
+/// Appends what is there now to the spare room of `buffer`; `WouldBlock` if that is nothing.
+///
+/// The pipe itself is asked: the runtime only knows of what has come once it has polled, and a server that writes and leaves at
+/// once is known to have left before that.
+pub fn read_now(output: &Output, buffer: &mut Vec<u8>) -> Ready<io::Result<usize>> {
+    ready(rustix::io::read(output, spare_capacity(buffer)).map_err(io::Error::from))
+}
