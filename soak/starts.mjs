@@ -50,7 +50,7 @@ async function compareMemory() {
       spawns[side] = (spawns[side] ?? []).concat(times.spawns)
     }
   }
-  print('connectMcpServer: spawn, handshake, tools; it blocks nobody', connects)
+  print('connectMcpServer: spawn, handshake, tools', connects)
   print('for comparison, spawn of node:child_process, which blocks its caller', spawns)
 }
 
