@@ -20,6 +20,7 @@ async fn stopped(script: &str, others: usize, waits: workflow_mcp::process::Wait
     for _ in 0..others {
         everybody.push(lines.process().await);
     }
+    process.survey().await;
     drop(stdin);
     let outcome = process.stop(waits).await;
     assert_eq!(outcome.survivors, Vec::<u32>::new());
@@ -173,6 +174,16 @@ async fn surveyed_and_stopped(script: &str, waits: workflow_mcp::process::Waits)
     process.survey().await;
     drop(stdin);
     (process.stop(waits).await, stray)
+}
+
+#[tokio::test]
+async fn a_server_that_leaves_at_the_end_of_its_input_before_anybody_looks_did_not_leave_by_itself() {
+    let Spawned { process, stdin, .. } = started(sh("exec cat")).await;
+    process.survey().await;
+    drop(stdin);
+    process.exited().await;
+    let outcome = process.stop(waits(10_000, 10_000)).await;
+    assert_eq!((outcome.ended, outcome.exit), (Ended::EndOfInput, Some(code(0))));
 }
 
 #[tokio::test]
