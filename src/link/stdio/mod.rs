@@ -27,14 +27,11 @@ use self::pipe::Pipe;
 use self::read::{LAST_READ_MAX, Read, read_now, read_some};
 use self::stderr::{Stderr, telling_line};
 use super::envelope::{self, Line};
-use super::{Arrival, End, Frame, Gone, Link, Receiver, STDERR_IN_ERRORS, Sent};
+use super::{Arrival, End, Frame, Gone, Link, POOL_FROM, Receiver, STDERR_IN_ERRORS, Sent};
 use crate::error::{ErrorCode, McpError};
 use crate::policy::redact::Redactor;
 use crate::process::pipes::{self, Output};
 use crate::process::{self, Command, Ended, Process, SpawnError, Waits};
-
-/// Larger lines are read on the pool: scanning them would hold up every other session (about 1 ms a MiB).
-const POOL_FROM: usize = 1024 * 1024;
 
 /// How long the exit code is waited for after stdout or stdin has ended, and the end of stderr after the exit.
 const EXIT_WAIT: Duration = Duration::from_millis(250);
