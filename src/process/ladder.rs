@@ -49,6 +49,9 @@ pub(super) async fn climb(leader: &mut Leader, waits: Waits, surveyed: Option<Su
         strays.signal(Signal::TERM);
         Instant::now()
     });
+    // Whether SIGTERM will be what ended somebody can only be seen before it is sent; a look at each process of the system, so for
+    // a leader that had company alone.
+    let company = polite && strays.had_company() && !group.members().await.is_empty();
     let mut empty = !leader.holds_number() && !group.lives().await;
     if !empty {
         // A leader that left does not end the matter: whoever it left behind has lost its reason to be (BR-01: a wrapper
@@ -57,6 +60,9 @@ pub(super) async fn climb(leader: &mut Leader, waits: Waits, surveyed: Option<Su
         if polite {
             leader.reap();
             empty = !group.lives().await;
+        }
+        if company {
+            ended = Ended::Terminate;
         }
     }
     if !empty {
