@@ -13,7 +13,8 @@ declare global {
 // ───────────────────────────── definitions ─────────────────────────────
 
 /**
- * What to start, and what it may see. Plain data: it holds no secret, so it can be stored, logged and sent to a renderer.
+ * What to start, and what it may see. Plain data that names secrets and does not hold them, so it can be stored, logged
+ * and sent to a renderer. Secrets of a known form are refused; one that looks like any other word is not recognised.
  * A property that is `undefined` counts as absent; an unknown property is refused (ERR_MCP_INVALID_DEFINITION names the
  * nearest known one).
  *
@@ -29,7 +30,7 @@ export interface McpServerDefinition {
   /**
    * The program and its arguments, handed over as they are; no shell ever sees them. The first element is an absolute
    * path (on Windows with a drive, or UNC) and is not looked up anywhere. Arguments are readable by other users of the
-   * machine, so one that looks like a secret is refused: ERR_MCP_CAPABILITY_IN_DEFINITION.
+   * machine, so one in the form of a known secret is refused: ERR_MCP_CAPABILITY_IN_DEFINITION.
    */
   command: readonly string[]
   /**
@@ -172,7 +173,8 @@ export function connectMcpServer(
 /**
  * Starts 1 to 8 servers side by side. By default it is all or nothing: the first failure closes the others and rejects.
  * With `partial: true` it resolves with what connected and what failed. All definitions are checked before the first
- * server starts.
+ * server starts, and one that breaks a rule rejects, with `partial: true` too: check each with
+ * {@link normalizeMcpServers} to keep the others.
  */
 export function connectMcpServers(
   definitions: readonly McpServerDefinition[],
@@ -284,8 +286,9 @@ export interface McpServerConnection extends AsyncDisposable {
   ): Promise<unknown>
   /**
    * Ends the server's input, then SIGTERM, then SIGKILL, each after the wait that `shutdown` sets; pending calls reject
-   * with ERR_MCP_CLOSED at once. Resolves when the server's whole process group is gone, or with what could not be ended;
-   * a process that was moved to a group of its own (`setsid`) is not reached. Idempotent.
+   * with ERR_MCP_CLOSED at once. Resolves when the server's whole process group is gone, or with what could not be ended.
+   * Descendants that left the group (`setsid`) are ended on Linux as far as they can be found; else they are not reached.
+   * Idempotent.
    */
   close(): Promise<McpCloseInfo>
   /** Keeps Node alive while the connection is open. */
@@ -367,7 +370,7 @@ export interface McpAgentTool {
   /**
    * Calls the tool. A failed tool resolves with `isError: true`; a failed call rejects as
    * {@link McpServerConnection.callTool} does. For progress or another timeout than the definition's call that, with
-   * `metadata.toolName`; `AbortSignal.timeout(ms)` in the context shortens it.
+   * `metadata.toolName`. Of the context it heeds the signal and ignores the rest: loops pass contexts of their own.
    */
   execute(
     args: Readonly<Record<string, unknown>>,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { connected, failure, logged, received } from './support/fixture.mjs'
+import { connected, failure, logged, received, soon } from './support/fixture.mjs'
 
 const echoed = ({ content }) => JSON.parse(content[0].text)
 
@@ -385,4 +385,17 @@ test('a signal that is none is refused, and one that throws costs no other call 
   const others = Array.from({ length: 20 }, (_, n) => connection.callTool('echo', { n }))
   for (const [n, result] of (await Promise.all(others)).entries()) assert.deepEqual(echoed(result), { n })
   assert.equal((await refused).message, 'from the signal')
+})
+
+test('an error and a log message of megabytes arrive whole', async t => {
+  const logged = []
+  const { connection } = await connected(t, [], { onLog: message => logged.push(message) })
+  const long = 'é'.repeat(1_000_000)
+  const error = JSON.stringify({ code: -32000, message: 'too much', data: { long } })
+  const rejected = await failure(connection.callTool('rpc_error', { error }))
+  assert.equal(rejected.code, 'ERR_MCP_RPC')
+  assert.deepEqual(rejected.details, { rpcCode: -32000, data: { long } })
+  await connection.callTool('say', { log: [{ level: 'info', data: long }] })
+  await soon(() => logged.length === 1)
+  assert.deepEqual(logged, [{ level: 'info', data: long }])
 })

@@ -16,6 +16,12 @@ export const build = [
   ...['--output-dir', fresh, '--js', 'binding.js', '--dts', 'binding.d.ts'],
 ]
 
+/** The binary that can be made to panic, for its test alone. */
+export const buildPanics = [
+  ...['napi', 'build', '--platform', '--no-const-enum', '--no-js', '--features', 'panics'],
+  ...['--output-dir', 'target/panics', '--dts', 'binding.d.ts'],
+]
+
 /** Puts the binary where the committed loader looks for it. */
 export function installBinary() {
   for (const file of readdirSync(join(root, fresh)).filter(file => file.endsWith('.node'))) {

@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { build, checkGenerated, installBinary } from './generated.mjs'
+import { build, buildPanics, checkGenerated, installBinary } from './generated.mjs'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 process.chdir(root)
@@ -24,7 +24,7 @@ const steps = {
     // What the line above leaves out.
     ['cargo', 'test', '--locked', '--lib', 'node::'],
   ],
-  build: [build, installBinary],
+  build: [buildPanics, build, installBinary],
   generated: [checkGenerated],
   types: [
     ['tsc', '--noEmit', '-p', '__test__/types'],

@@ -210,6 +210,26 @@ async fn a_failed_start_says_why() {
 }
 
 #[tokio::test]
+async fn a_helper_may_still_write_while_it_cleans_up_after_its_server() {
+    let cleaned = std::env::temp_dir().join(format!("workflow-mcp-cleaned-{}", std::process::id()));
+    let helper = format!(
+        "trap 'echo bye; echo bye >&2; echo done > {}; exit' TERM; while :; do sleep 0.05; done",
+        cleaned.display()
+    );
+    let mut plan = plan(&[], &[]);
+    let script = r#"sh -c "$0" & exec "$@""#.to_owned();
+    let server = std::mem::take(&mut plan.definition.command);
+    plan.definition.command =
+        ["/bin/sh".into(), "-c".into(), script, helper].into_iter().chain(server).collect();
+    let (session, _) = connect(plan, Arc::new(Heard::default()), std::future::pending()).await.unwrap();
+    session.close(Reason::Closed);
+    let info = tokio::time::timeout(PATIENCE, session.closed()).await.unwrap();
+    assert_eq!(info.end.ended, "terminate");
+    assert_eq!(std::fs::read_to_string(&cleaned).unwrap(), "done\n");
+    std::fs::remove_file(&cleaned).unwrap();
+}
+
+#[tokio::test]
 async fn a_command_that_echoes_is_told_from_a_server() {
     let mut plan = plan(&[], &[]);
     plan.definition.command = vec!["/bin/cat".into()];

@@ -20,6 +20,7 @@ declare const connection: import('workflow-mcp').McpServerConnection
 declare const group: import('workflow-mcp').McpServerGroup
 declare const tool: import('workflow-mcp').McpAgentTool
 declare const input: Record<string, unknown>
+declare const signal: AbortSignal
 
 /** The AI SDK and OpenAI Agents, as far as they are named. */
 declare const model: unknown

@@ -20,6 +20,9 @@ use envelope::Message;
 /// How much of a server's stderr goes into an error: each of a thousand pending calls gets its own copy.
 pub const STDERR_IN_ERRORS: usize = 4 * 1024;
 
+/// Larger texts are scanned on the pool: on the I/O thread they would hold up every other session (about 1 ms a MiB).
+pub const POOL_FROM: usize = 1024 * 1024;
+
 /// One message on its way out.
 #[derive(Debug)]
 pub struct Frame {

@@ -1,7 +1,7 @@
 //! What JavaScript holds of one session: handles only. Dropping it, which the garbage collector does, ends the server.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -27,6 +27,7 @@ pub struct Connection {
     listings: Mutex<HashMap<i64, AbortHandle>>,
     timeout: Duration,
     dispatcher: Arc<Dispatcher>,
+    events: Arc<Events>,
 }
 
 /// What a call may want beyond its name and arguments. Times are milliseconds.
@@ -117,7 +118,7 @@ impl Connection {
     #[napi(catch_unwind)]
     pub fn diagnostics(&self) -> String {
         let mut diagnostics = self.session.get().map_or_else(|| json!({}), Session::diagnostics);
-        diagnostics["droppedNotifications"] = self.dispatcher.dropped().into();
+        diagnostics["droppedNotifications"] = self.events.dropped.load(Ordering::Relaxed).into();
         diagnostics.to_string()
     }
 }
@@ -128,7 +129,8 @@ impl Connection {
         let session: Arc<OnceLock<Session>> = Arc::default();
         let (starting, stopped) = oneshot::channel::<()>();
         let timeout = plan.definition.timeout;
-        let owner = Arc::new(Events { token, dispatcher: dispatcher.clone() });
+        let events = Arc::new(Events { token, dispatcher: dispatcher.clone(), dropped: AtomicU64::new(0) });
+        let owner = events.clone();
         let settle = settle(token, dispatcher.clone());
         let ended: Arc<AtomicBool> = Arc::default();
         let (connected, was_ended) = (session.clone(), ended.clone());
@@ -151,6 +153,7 @@ impl Connection {
             listings: Mutex::default(),
             timeout,
             dispatcher,
+            events,
         }
     }
 
@@ -207,23 +210,29 @@ impl Drop for Connection {
 struct Events {
     token: i64,
     dispatcher: Arc<Dispatcher>,
+    dropped: AtomicU64,
+}
+
+impl Events {
+    fn chatter(&self, event: &Value) {
+        if !self.dispatcher.chattered(self.token, event) {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 }
 
 impl Owner for Events {
     fn heard(&self, event: Event) {
-        let (event, chatter) = match event {
-            Event::StderrLine(line) => (json!({ "stderr": line }), true),
-            Event::Log(message) => (json!({ "log": message }), true),
-            Event::ToolsChanged(tools) => {
-                self.dispatcher.tools_changed(self.token, &json!({ "tools": tools }));
-                return;
-            }
+        match event {
+            Event::StderrLine(line) => self.chatter(&json!({ "stderr": line })),
+            Event::Log(message) => self.chatter(&json!({ "log": message })),
             Event::Warning { code, message, details } => {
                 let details = details.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
-                (
-                    json!({ "warning": { "code": code, "message": message, "details": Value::Object(details) } }),
-                    true,
-                )
+                let warning = json!({ "code": code, "message": message, "details": Value::Object(details) });
+                self.chatter(&json!({ "warning": warning }));
+            }
+            Event::ToolsChanged(tools) => {
+                self.dispatcher.tools_changed(self.token, &json!({ "tools": tools }));
             }
             Event::Closed(CloseInfo { reason, end }) => {
                 let info = json!({
@@ -233,10 +242,9 @@ impl Owner for Events {
                     "ended": end.ended,
                     "survivors": end.survivors,
                 });
-                (json!({ "closed": info }), false)
+                self.dispatcher.happened(self.token, &json!({ "closed": info }));
             }
-        };
-        self.dispatcher.happened(self.token, &event, chatter);
+        }
     }
 }
 

@@ -11,7 +11,6 @@
 
 use std::collections::HashMap;
 use std::ptr;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use napi::bindgen_prelude::{Function, ToNapiValue, Unknown, check_status};
@@ -22,7 +21,7 @@ use serde_json::Value;
 use crate::error::{ErrorCode, McpError};
 use crate::session::calls::Outcome;
 
-/// Lines and log messages that may wait for a busy JavaScript thread, per environment; what comes on top is dropped and counted (BR-35).
+/// Lines, log messages and warnings of one connection that may wait for a busy JavaScript thread; what comes on top is dropped (BR-35).
 const CHATTER_MAX: usize = 4_096;
 
 /// Bytes of them that may wait: one log message may be as long as the longest message.
@@ -46,8 +45,13 @@ type Wake = ThreadsafeFunction<(), Unknown<'static>, Batch, Status, false, true>
 pub struct Dispatcher {
     queue: Mutex<Queue>,
     wake: Wake,
-    /// Deliveries of chatter that were dropped.
-    dropped: AtomicU64,
+}
+
+/// The chatter of one connection that waits.
+#[derive(Default)]
+struct Chatter {
+    count: usize,
+    bytes: usize,
 }
 
 #[derive(Default)]
@@ -57,8 +61,8 @@ struct Queue {
     progress: HashMap<i64, usize>,
     /// The same of the tools of a connection.
     tools: HashMap<i64, usize>,
-    chatter: usize,
-    chatter_bytes: usize,
+    /// By connection: a flood of one must not cost another its warnings.
+    chatter: HashMap<i64, Chatter>,
     /// Nothing is delivered until [`Dispatcher::resume`].
     resting: bool,
     /// What keeps the event loop alive: pending calls and connections that were asked to.
@@ -83,7 +87,7 @@ impl Dispatcher {
                     .and_then(std::sync::Weak::upgrade);
                 Ok(Batch(dispatcher.map(|dispatcher| dispatcher.take()).unwrap_or_default()))
             })?;
-        let dispatcher = Arc::new(Self { queue: Mutex::default(), wake, dropped: AtomicU64::new(0) });
+        let dispatcher = Arc::new(Self { queue: Mutex::default(), wake });
         *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::downgrade(&dispatcher));
         Ok(dispatcher)
     }
@@ -117,25 +121,26 @@ impl Dispatcher {
         });
     }
 
-    /// Tells of an event; lines and log messages (`chatter`) are dropped when too many wait.
-    pub fn happened(&self, token: i64, event: &Value, chatter: bool) {
+    /// Tells of an event.
+    pub fn happened(&self, token: i64, event: &Value) {
         let event = event.to_string();
-        self.push(|queue| {
-            if chatter {
-                if queue.chatter >= CHATTER_MAX || queue.chatter_bytes >= CHATTER_BYTES_MAX {
-                    self.dropped.fetch_add(1, Ordering::Relaxed);
-                    return;
-                }
-                queue.chatter += 1;
-                queue.chatter_bytes += event.len();
-            }
-            queue.deliveries.push(Delivery::Event { token, event });
-        });
+        self.push(|queue| queue.deliveries.push(Delivery::Event { token, event }));
     }
 
-    #[must_use]
-    pub fn dropped(&self) -> u64 {
-        self.dropped.load(Ordering::Relaxed)
+    /// Tells of one of any number of events; false when so many wait that this one was dropped.
+    pub fn chattered(&self, token: i64, event: &Value) -> bool {
+        let event = event.to_string();
+        let mut is_taken = true;
+        self.push(|queue| {
+            let chatter = queue.chatter.entry(token).or_default();
+            is_taken = chatter.count < CHATTER_MAX && chatter.bytes < CHATTER_BYTES_MAX;
+            if is_taken {
+                chatter.count += 1;
+                chatter.bytes += event.len();
+                queue.deliveries.push(Delivery::Event { token, event });
+            }
+        });
+        is_taken
     }
 
     /// Keeps the event loop alive until [`Dispatcher::release`]. On the JavaScript thread.
@@ -214,8 +219,7 @@ impl Queue {
     fn take(&mut self) -> Vec<Delivery> {
         self.progress.clear();
         self.tools.clear();
-        self.chatter = 0;
-        self.chatter_bytes = 0;
+        self.chatter.clear();
         std::mem::take(&mut self.deliveries)
     }
 }

@@ -4,6 +4,7 @@
 //! - [`connection`] — what JavaScript holds of one session
 //! - [`dispatcher`] — the one way back to the JavaScript thread, in batches
 //! - [`values`] — what JavaScript values were given, from their description
+//! - `panics` — panics on purpose, in a build for tests alone
 //! - [`io_thread`] — the one thread on which everything native runs
 
 #![expect(clippy::needless_pass_by_value, reason = "napi-rs gives owned arguments")]
@@ -13,6 +14,8 @@ pub mod connection;
 pub mod dispatcher;
 pub mod host;
 pub mod io_thread;
+#[cfg(feature = "panics")]
+pub mod panics;
 pub mod values;
 
 use napi_derive::napi;

@@ -14,38 +14,48 @@ use super::group::Group;
 
 /// The descendants of one server outside its group that were found and not yet seen dead.
 #[derive(Debug, Default)]
-pub(super) struct Strays(Vec<Stray>);
+pub(super) struct Strays {
+    strays: Vec<Stray>,
+    /// Whether the leader had company in its group.
+    company: bool,
+}
 
 impl Strays {
     /// Looks for them. The number of the group must be taken by the server's leader or its zombie; and since a child of a process
     /// that has ended is no child any more, this comes before the end of the server's input.
     pub(super) async fn of(group: Group) -> Self {
-        Self(outside(group).await)
+        let (strays, company) = outside(group).await;
+        Self { strays, company }
+    }
+
+    /// Whether there were descendants that stayed in the group.
+    pub(super) fn had_company(&self) -> bool {
+        self.company
     }
 
     /// Adds what those that live have started since.
     pub(super) async fn look_again(&mut self) {
         if self.any() {
-            let more = below(&self.0).await;
-            self.0.extend(more);
+            let more = below(&self.strays).await;
+            self.strays.extend(more);
         }
     }
 
     /// Failures are no failures here: `any` says what is left.
     pub(super) fn signal(&self, signal: Signal) {
-        self.0.iter().for_each(|stray| stray.signal(signal));
+        self.strays.iter().for_each(|stray| stray.signal(signal));
     }
 
     /// Whether one of them lives.
     pub(super) fn any(&mut self) -> bool {
-        self.0.retain(Stray::lives);
-        !self.0.is_empty()
+        self.strays.retain(Stray::lives);
+        !self.strays.is_empty()
     }
 
     /// The pids of those that live.
     pub(super) fn pids(&mut self) -> Vec<u32> {
-        self.0.retain(Stray::lives);
-        self.0.iter().map(Stray::pid).collect()
+        self.strays.retain(Stray::lives);
+        self.strays.iter().map(Stray::pid).collect()
     }
 }
 
@@ -75,8 +85,8 @@ mod nowhere {
         }
     }
 
-    pub(super) async fn outside(_: Group) -> Vec<Stray> {
-        Vec::new()
+    pub(super) async fn outside(_: Group) -> (Vec<Stray>, bool) {
+        (Vec::new(), false)
     }
 
     pub(super) async fn below(_: &[Stray]) -> Vec<Stray> {

@@ -72,8 +72,8 @@ impl Process {
         exit.wait_for(Option::is_some).await.map_or_else(|_| Exit::default(), |exit| exit.unwrap_or_default())
     }
 
-    /// Notes which descendants have left the group, for [`Process::stop`], within half a second. Called before the end of the server's
-    /// input: a server that leaves then leaves them without a trace of where they came from.
+    /// Notes for [`Process::stop`], within half a second, whether the server is there and which descendants have left its group.
+    /// Called before the end of its input: a server that leaves then leaves them without a trace of where they came from.
     pub async fn survey(&self) {
         let (done, surveyed) = oneshot::channel();
         // Refused when the ladder is through.

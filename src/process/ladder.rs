@@ -17,21 +17,31 @@ const KILL_STAGE: Duration = Duration::from_secs(2);
 const FIRST_GAP: Duration = Duration::from_millis(1);
 const LONGEST_GAP: Duration = Duration::from_millis(50);
 
-/// Who has left the group. Nobody where the host reaped the leader, since its number may be a stranger's by now.
-pub(super) async fn survey(leader: &Leader) -> Strays {
+/// What is to be known before the server is asked to leave.
+#[derive(Debug)]
+pub(super) struct Survey {
+    strays: Strays,
+    /// A server that is quick leaves between the end of its input and our next look: that was no leaving by itself.
+    had_left: bool,
+}
+
+/// Finds no strays where the host reaped the leader, since its number may be a stranger's by now.
+pub(super) async fn survey(leader: &Leader) -> Survey {
     let strays = Strays::of(Group::led_by(leader.pid())).await;
-    if leader.holds_number() { strays } else { Strays::default() }
+    let strays = if leader.holds_number() { strays } else { Strays::default() };
+    Survey { strays, had_left: leader.look().is_some() }
 }
 
 /// Runs the ladder from the end of the input, which the caller has brought about, and reaps the leader unless it survives.
-pub(super) async fn climb(leader: &mut Leader, waits: Waits, surveyed: Option<Strays>) -> Outcome {
+pub(super) async fn climb(leader: &mut Leader, waits: Waits, surveyed: Option<Survey>) -> Outcome {
     let group = Group::led_by(leader.pid());
     let patience = Instant::now() + waits.end_of_input;
-    let mut ended = if leader.look().is_some() { Ended::ByItself } else { Ended::EndOfInput };
-    let mut strays = match surveyed {
-        Some(strays) => strays,
-        None => survey(leader).await,
+    let gone_by_now = leader.look().is_some();
+    let (mut strays, had_left) = match surveyed {
+        Some(Survey { strays, had_left }) => (strays, had_left),
+        None => (survey(leader).await.strays, gone_by_now),
     };
+    let mut ended = if had_left { Ended::ByItself } else { Ended::EndOfInput };
 
     let polite = timeout(waits.end_of_input, leader.left()).await.is_ok();
     // A server that did not leave has used up the time of its strays, too.
@@ -39,6 +49,9 @@ pub(super) async fn climb(leader: &mut Leader, waits: Waits, surveyed: Option<St
         strays.signal(Signal::TERM);
         Instant::now()
     });
+    // Whether SIGTERM will be what ended somebody can only be seen before it is sent; a look at each process of the system, so for
+    // a leader that had company alone.
+    let company = polite && strays.had_company() && !group.members().await.is_empty();
     let mut empty = !leader.holds_number() && !group.lives().await;
     if !empty {
         // A leader that left does not end the matter: whoever it left behind has lost its reason to be (BR-01: a wrapper
@@ -47,6 +60,9 @@ pub(super) async fn climb(leader: &mut Leader, waits: Waits, surveyed: Option<St
         if polite {
             leader.reap();
             empty = !group.lives().await;
+        }
+        if company {
+            ended = Ended::Terminate;
         }
     }
     if !empty {

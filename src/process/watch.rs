@@ -3,6 +3,7 @@
 
 #[cfg(target_os = "linux")]
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 use std::{io, thread};
 
 use rustix::io::Errno;
@@ -11,7 +12,8 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, waitid};
 use rustix::process::{PidfdFlags, pidfd_open};
 #[cfg(target_os = "linux")]
 use tokio::io::{Interest, unix::AsyncFd};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
+use tokio::time::sleep;
 
 use super::outcome::Exit;
 
@@ -62,8 +64,12 @@ enum Sight {
     #[cfg(target_os = "linux")]
     Pidfd(AsyncFd<OwnedFd>),
     /// Elsewhere, and where the kernel is older than 5.3 or a sandbox refuses pidfds.
-    Thread(oneshot::Receiver<()>),
+    Thread(watch::Receiver<bool>),
 }
+
+/// How often it is looked for the exit where nothing tells of it any more. Not seen yet: it takes a waitid that fails for no known
+/// reason, or a runtime that is being torn down.
+const BLIND_LOOK: Duration = Duration::from_millis(20);
 
 impl Leader {
     /// Watches a child that nobody else reaps. Within the runtime.
@@ -114,14 +120,18 @@ impl Leader {
                 #[cfg(target_os = "linux")]
                 Sight::Pidfd(pidfd) => {
                     // A readiness that `look` does not confirm was stale: forget it, or this loop would spin.
-                    if let Ok(mut ready) = pidfd.readable().await
-                        && look(self.pid).is_none()
-                    {
-                        ready.clear_ready();
+                    match pidfd.readable().await {
+                        Ok(mut ready) if look(self.pid).is_none() => ready.clear_ready(),
+                        Ok(_) => {}
+                        Err(_) => sleep(BLIND_LOOK).await,
                     }
                 }
                 Sight::Thread(left) => {
-                    let _ = left.await;
+                    // An error means that the thread is gone, which it is only after the exit.
+                    let _ = left.wait_for(|left| *left).await;
+                    if look(self.pid).is_none() {
+                        sleep(BLIND_LOOK).await;
+                    }
                 }
             }
         }
@@ -161,12 +171,12 @@ fn pidfd(pid: Pid) -> io::Result<AsyncFd<OwnedFd>> {
     unsafe { AsyncFd::register_with_interest(pidfd, Interest::READABLE) }.map_err(io::Error::from)
 }
 
-fn waiter(pid: Pid) -> io::Result<oneshot::Receiver<()>> {
-    let (leave, left) = oneshot::channel();
+fn waiter(pid: Pid) -> io::Result<watch::Receiver<bool>> {
+    let (leave, left) = watch::channel(false);
     thread::Builder::new().name("workflow-mcp-wait".into()).spawn(move || {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         while let Err(Errno::INTR) = waitid(WaitId::Pid(pid), options) {}
-        let _ = leave.send(());
+        leave.send_replace(true);
     })?;
     Ok(left)
 }

@@ -10,7 +10,7 @@ use super::{Event, Reason, Shared, wire};
 use crate::error::{ErrorCode, McpError};
 use crate::link::envelope::{AnswerId, Message, RpcError, answer_id_text};
 use crate::link::fields::fields;
-use crate::link::{Arrival, Frame, FrameKind, Receiver};
+use crate::link::{Arrival, Frame, FrameKind, POOL_FROM, Receiver};
 
 /// As much of a server's error text as is shown.
 const RPC_MESSAGE_MAX: usize = 2_000;
@@ -54,7 +54,12 @@ impl Shared {
     fn message(self: &Arc<Self>, message: Message) {
         match message {
             Message::Result { id, result } => self.calls.answered(&id, Ok(result)),
-            Message::Error { id, error } => self.calls.answered(&id, Err(self.rpc_error(&error))),
+            Message::Error { id, error } => {
+                let length = error.message.len() + error.data.as_ref().map_or(0, String::len);
+                self.at_length(length, move |shared| {
+                    shared.calls.answered(&id, Err(shared.rpc_error(&error)));
+                });
+            }
             Message::Request { method, .. } if ONLY_CLIENTS_ASK.contains(&method.as_str()) => {
                 let message = "The server sends back what it is sent; is the command an MCP server?";
                 let error = McpError::new(ErrorCode::Handshake, message).of_server(&self.id);
@@ -85,7 +90,9 @@ impl Shared {
                 }
             }
             "notifications/message" if self.listens.log => {
-                self.owner.heard(Event::Log(self.redactor.json(&params)));
+                self.at_length(params.len(), move |shared| {
+                    shared.owner.heard(Event::Log(shared.redactor.json(&params)));
+                });
             }
             "notifications/message" | "notifications/cancelled" => {}
             "notifications/tools/list_changed" => self.refresh(),
@@ -93,6 +100,16 @@ impl Shared {
                 self.unknown.fetch_add(1, Ordering::Relaxed);
             }
         }
+    }
+
+    /// Does what takes time with a text of this length: here, or on the pool where it is long.
+    fn at_length(self: &Arc<Self>, length: usize, work: impl FnOnce(&Self) + Send + 'static) {
+        if length <= POOL_FROM {
+            work(self);
+            return;
+        }
+        let shared = self.clone();
+        drop(self.runtime.spawn_blocking(move || work(&shared)));
     }
 
     /// JSON text as it came, unless there is a secret in it: a progress message goes to screens and logs like any other.

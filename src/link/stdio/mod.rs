@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::sync::{Notify, OnceCell};
+use tokio::sync::{Notify, OnceCell, watch};
 
 use self::lines::{Chunk, Lines};
 use self::noise::Noise;
@@ -27,14 +27,11 @@ use self::pipe::Pipe;
 use self::read::{LAST_READ_MAX, Read, read_now, read_some};
 use self::stderr::{Stderr, telling_line};
 use super::envelope::{self, Line};
-use super::{Arrival, End, Frame, Gone, Link, Receiver, STDERR_IN_ERRORS, Sent};
+use super::{Arrival, End, Frame, Gone, Link, POOL_FROM, Receiver, STDERR_IN_ERRORS, Sent};
 use crate::error::{ErrorCode, McpError};
 use crate::policy::redact::Redactor;
 use crate::process::pipes::{self, Output};
 use crate::process::{self, Command, Ended, Process, SpawnError, Waits};
-
-/// Larger lines are read on the pool: scanning them would hold up every other session (about 1 ms a MiB).
-const POOL_FROM: usize = 1024 * 1024;
 
 /// How long the exit code is waited for after stdout or stdin has ended, and the end of stderr after the exit.
 const EXIT_WAIT: Duration = Duration::from_millis(250);
@@ -63,6 +60,8 @@ pub struct Stdio {
     /// The server has stopped reading its stdin, which only a write finds out.
     deaf: Notify,
     end: OnceCell<End>,
+    /// The server and whoever it left behind are gone.
+    over: watch::Sender<bool>,
 }
 
 /// Starts the server and everything that reads from it. Must be called on the I/O thread.
@@ -80,9 +79,11 @@ pub async fn open(opening: Opening, receiver: Arc<dyn Receiver>) -> Result<Arc<S
         received: AtomicU64::new(0),
         deaf: Notify::new(),
         end: OnceCell::new(),
+        over: watch::Sender::new(false),
         process: spawned.process,
     });
     let stdout = pipes::output(spawned.stdout).map_err(internal)?;
+    let stderr = pipes::output(spawned.stderr).map_err(internal)?;
     let (writer, listener, reader, guarded) = (stdio.clone(), stdio.clone(), stdio.clone(), stdio.clone());
     let hears_warnings = receiver.clone();
     tokio::spawn(async move {
@@ -100,7 +101,11 @@ pub async fn open(opening: Opening, receiver: Arc<dyn Receiver>) -> Result<Arc<S
         let receiver = receiver.clone();
         move |line| receiver.stderr_line(line)
     });
-    run(async move { listener.stderr.run(spawned.stderr, &listener.process, hears_lines).await }, &receiver);
+    let listening = async move {
+        listener.stderr.run(&stderr, &listener.process, hears_lines).await;
+        listener.drain(&stderr).await;
+    };
+    run(listening, &receiver);
     let hears_messages = receiver.clone();
     run(async move { reader.run(stdout, opening.max_message_bytes, &*hears_messages).await }, &receiver);
     Ok(stdio)
@@ -133,6 +138,23 @@ impl Stdio {
             Gone { error: self.obituary("stdout"), protocol_error: self.process.exit().is_none() }
         };
         receiver.arrived(Arrival::Gone(gone));
+        self.drain(&stdout).await;
+    }
+
+    /// Reads on, for nobody, until whoever the server left behind is gone, too: a helper that writes while it cleans up after SIGTERM
+    /// would die of SIGPIPE instead.
+    async fn drain(&self, output: &Output) {
+        let mut over = self.over.subscribe();
+        let mut waste = Vec::with_capacity(16 * 1024);
+        let reading = async {
+            while read_some(output, &mut waste).await == Read::Some {
+                waste.clear();
+            }
+        };
+        tokio::select! {
+            _ = over.wait_for(|over| *over) => {}
+            () = reading => {}
+        }
     }
 
     /// Reads until nothing more can come; an error is the server's breach of the protocol.
@@ -270,6 +292,7 @@ impl Link for Stdio {
                 self.process.survey().await;
                 self.pipe.end();
                 let outcome = self.process.stop(waits).await;
+                self.over.send_replace(true);
                 // The last words come before the end.
                 let _ = tokio::time::timeout(STDERR_WAIT, self.stderr.drained()).await;
                 End {

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use super::read::{LAST_READ_MAX, Read, read_now, read_some};
 use crate::policy::redact::Redactor;
 use crate::process::Process;
-use crate::process::pipes::{self, End};
+use crate::process::pipes::Output;
 
 /// What is kept for `stderr()` and for errors.
 pub const TAIL_MAX: usize = 64 * 1024;
@@ -89,34 +89,32 @@ impl Stderr {
 
     /// Reads until the end, or until the server has left and nothing more is there (a grandchild may hold the pipe open).
     /// `on_line` gets each line, redacted; without a listener lines are not even cut out.
-    pub async fn run(&self, end: End, process: &Process, on_line: Option<impl Fn(String) + Send>) {
-        if let Ok(pipe) = pipes::output(end) {
-            let mut lines = on_line.map(|on_line| (LineCutter::new(&self.redactor), on_line));
-            let mut buffer = Vec::with_capacity(16 * 1024);
-            let mut last_bytes = None;
-            loop {
-                buffer.clear();
-                let read = match last_bytes {
-                    None => tokio::select! {
-                        read = read_some(&pipe, &mut buffer) => read,
-                        _ = process.exited() => { last_bytes = Some(0); continue }
-                    },
-                    Some(bytes) if bytes > LAST_READ_MAX => Read::End,
-                    Some(_) => read_now(&pipe, &mut buffer).await,
-                };
-                match read {
-                    Read::Some => {}
-                    Read::Nothing | Read::End => break,
-                }
-                last_bytes = last_bytes.map(|bytes| bytes + buffer.len() as u64);
-                self.lock().push(&buffer);
-                if let Some((cutter, on_line)) = &mut lines {
-                    cutter.feed(&buffer, on_line);
-                }
+    pub async fn run(&self, pipe: &Output, process: &Process, on_line: Option<impl Fn(String) + Send>) {
+        let mut lines = on_line.map(|on_line| (LineCutter::new(&self.redactor), on_line));
+        let mut buffer = Vec::with_capacity(16 * 1024);
+        let mut last_bytes = None;
+        loop {
+            buffer.clear();
+            let read = match last_bytes {
+                None => tokio::select! {
+                    read = read_some(pipe, &mut buffer) => read,
+                    _ = process.exited() => { last_bytes = Some(0); continue }
+                },
+                Some(bytes) if bytes > LAST_READ_MAX => Read::End,
+                Some(_) => read_now(pipe, &mut buffer).await,
+            };
+            match read {
+                Read::Some => {}
+                Read::Nothing | Read::End => break,
             }
+            last_bytes = last_bytes.map(|bytes| bytes + buffer.len() as u64);
+            self.lock().push(&buffer);
             if let Some((cutter, on_line)) = &mut lines {
-                cutter.finish(on_line);
+                cutter.feed(&buffer, on_line);
             }
+        }
+        if let Some((cutter, on_line)) = &mut lines {
+            cutter.finish(on_line);
         }
         self.drained.send_replace(true);
     }

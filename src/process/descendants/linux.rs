@@ -49,8 +49,8 @@ impl Stray {
     }
 }
 
-/// Everybody alive who descends from the group and is not in it.
-pub(super) async fn outside(group: Group) -> Vec<Stray> {
+/// Everybody alive who descends from the group and is not in it, and whether anybody but the leader is in it.
+pub(super) async fn outside(group: Group) -> (Vec<Stray>, bool) {
     let group = group.number();
     let found = proc::on_the_pool(move || {
         // From a living leader downwards: far less to read. (Nobody is found below a member of the group whose own parent has ended;
@@ -58,7 +58,8 @@ pub(super) async fn outside(group: Group) -> Vec<Stray> {
         let leads = Stat::of(group).is_some_and(|leader| leader.lives());
         let below = if leads { proc::below([group]) } else { None };
         let found = below.unwrap_or_else(|| search(|(_, stat)| stat.group == group));
-        hold(found.iter().filter(|(_, stat)| stat.group != group))
+        let company = found.iter().any(|(pid, stat)| stat.group == group && *pid != group && stat.lives());
+        (hold(found.iter().filter(|(_, stat)| stat.group != group)), company)
     });
     found.await.unwrap_or_default()
 }
