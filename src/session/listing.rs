@@ -50,15 +50,7 @@ struct Listed<'a> {
 
 /// Asks for all pages, each with `given` in its `_meta`. What was odd and cost less than the list becomes a warning.
 pub(super) async fn list(shared: &Shared, terms: Terms, given: Option<&str>) -> Result<Tools, McpError> {
-    let mut listed = Listed {
-        filter: &shared.filter,
-        texts: Vec::new(),
-        names: HashSet::new(),
-        hidden: HashSet::new(),
-        pages: HashSet::new(),
-        oddities: Vec::new(),
-        untold: 0,
-    };
+    let mut listed = Listed::through(&shared.filter);
     let mut cursor: Option<String> = None;
     for _ in 0..PAGES_MAX {
         let params = cursor.map(|cursor| format!(r#"{{"cursor":{cursor}}}"#));
@@ -81,7 +73,19 @@ pub(super) async fn list(shared: &Shared, terms: Terms, given: Option<&str>) -> 
     Err(McpError::new(ErrorCode::TooManyPages, message).with("limit", PAGES_MAX).with("count", PAGES_MAX + 1))
 }
 
-impl Listed<'_> {
+impl<'a> Listed<'a> {
+    fn through(filter: &'a ToolFilter) -> Self {
+        Self {
+            filter,
+            texts: Vec::new(),
+            names: HashSet::new(),
+            hidden: HashSet::new(),
+            pages: HashSet::new(),
+            oddities: Vec::new(),
+            untold: 0,
+        }
+    }
+
     /// Takes one page in and gives the text of the next cursor.
     fn add(&mut self, page: &str) -> Result<Option<String>, McpError> {
         let unreadable = || {
@@ -248,22 +252,10 @@ mod tests {
 
     use super::*;
 
-    fn listed(filter: &ToolFilter) -> Listed<'_> {
-        Listed {
-            filter,
-            texts: Vec::new(),
-            names: HashSet::new(),
-            hidden: HashSet::new(),
-            pages: HashSet::new(),
-            oddities: Vec::new(),
-            untold: 0,
-        }
-    }
-
     #[test]
     fn a_malformed_tool_costs_itself_alone() {
         let filter = ToolFilter::default();
-        let mut list = listed(&filter);
+        let mut list = Listed::through(&filter);
         let page = r#"{"tools":[{"name":"a","inputSchema":{"x":1e400}},7,{"inputSchema":{}},{"name":"b"},
             {"name":"c","inputSchema":null},{"name":"d","inputSchema":true},{"name":"a","inputSchema":{}}]}"#;
         assert_eq!(list.add(page).unwrap(), None);
@@ -277,7 +269,7 @@ mod tests {
     #[test]
     fn oddities_without_number_are_counted_and_not_kept() {
         let filter = ToolFilter::default();
-        let mut list = listed(&filter);
+        let mut list = Listed::through(&filter);
         list.add(&format!(r#"{{"tools":[{}7]}}"#, "7,".repeat(999))).unwrap();
         assert_eq!((list.oddities.len(), list.untold), (ODDITIES_MAX, 1000 - ODDITIES_MAX));
     }
@@ -285,7 +277,7 @@ mod tests {
     #[test]
     fn a_repeated_page_ends_the_list_and_a_repeated_cursor_does_not() {
         let filter = ToolFilter::default();
-        let mut list = listed(&filter);
+        let mut list = Listed::through(&filter);
         let page =
             |name: &str| format!(r#"{{"tools":[{{"name":"{name}","inputSchema":{{}}}}],"nextCursor":""}}"#);
         assert_eq!(list.add(&page("a")).unwrap().as_deref(), Some("\"\""));
@@ -299,10 +291,10 @@ mod tests {
         let tools: Vec<_> =
             (0..300).map(|index| format!(r#"{{"name":"t{index}","inputSchema":{{}}}}"#)).collect();
         let page = format!(r#"{{"tools":[{}]}}"#, tools.join(","));
-        let error = listed(&ToolFilter::default()).add(&page).unwrap_err();
+        let error = Listed::through(&ToolFilter::default()).add(&page).unwrap_err();
         assert_eq!((error.code, error.detail("count")), (ErrorCode::TooManyTools, Some(&300.into())));
         let filter = ToolFilter { include: Some(vec!["t299".into()]), exclude: None };
-        let mut list = listed(&filter);
+        let mut list = Listed::through(&filter);
         list.add(&page).unwrap();
         assert_eq!(list.texts.len(), 1);
     }
