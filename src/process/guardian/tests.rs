@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Child;
 
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 use super::*;
 
@@ -163,6 +163,22 @@ async fn it_leaves_when_no_server_was_listed_for_a_while_and_comes_back() {
 
     guardian.begin();
     running(guardian, |pid| pid != first).await;
+}
+
+#[tokio::test]
+async fn it_does_not_leave_while_a_program_that_it_is_to_guard_is_being_started() {
+    let guardian = guardian("/bin/sh", LINGER);
+    guardian.begin();
+    let pid = running(guardian, |_| true).await;
+    // Its time is up in the moment between the wish and the group.
+    guardian.send_away(pid);
+    assert_eq!(running(guardian, |_| true).await, pid);
+    let listing = guardian.enlist(Pid::from_raw(2_000_000_001).unwrap());
+    assert_eq!(left_to_the_exit(guardian), 0);
+    drop(listing);
+    guardian.lock().wished = None;
+    guardian.send_away(pid);
+    reaped(pid).await;
 }
 
 #[tokio::test]
