@@ -106,7 +106,8 @@ enum Standing {
     Failed(String),
 }
 
-/// A group that ends with the host; taken off the list when dropped.
+/// A group that ends with the host; taken off the list when dropped, which is to be as soon as the group is gone: from then on its
+/// number may be a stranger's.
 #[derive(Debug)]
 pub(super) enum Listing {
     Guarded {

@@ -1,12 +1,14 @@
 #![expect(clippy::unwrap_used, reason = "in tests")]
 
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::Child;
 
 use tokio::time::timeout;
 
+use super::super::handle::Process;
+use super::super::outcome::{Ended, Waits};
 use super::*;
 
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -179,6 +181,40 @@ async fn it_does_not_leave_while_a_program_that_it_is_to_guard_is_being_started(
     guardian.lock().wished = None;
     guardian.send_away(pid);
     reaped(pid).await;
+}
+
+#[tokio::test]
+async fn an_empty_group_is_off_the_list_while_those_outside_of_it_still_have_time() {
+    let guardian = guardian("/bin/sh", LINGER);
+    let script = "setsid sh -c 'echo; exec sleep 300' & read line";
+    #[expect(clippy::zombie_processes, reason = "the ladder reaps it")]
+    let mut child = Command::new("/bin/sh")
+        .args(["-c", script])
+        .process_group(0)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdout.take().unwrap().read_exact(&mut [0]).unwrap();
+    let leader = Pid::from_child(&child);
+    let listing = guardian.enlist(leader);
+    let process = Process::supervise(Leader::adopt(leader).unwrap(), listing);
+    process.survey().await;
+    drop(child.stdin.take());
+    let wait = Duration::from_secs(2);
+    let stopped = process.stop(Waits { end_of_input: wait, terminate: wait });
+    let unlisted = async {
+        while !guardian.lock().listed.is_empty() {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::select! {
+        biased;
+        outcome = stopped => panic!("it was on the list until the end: {outcome:?}"),
+        () = unlisted => {}
+    }
+    let outcome = process.stop(Waits { end_of_input: wait, terminate: wait }).await;
+    assert_eq!((outcome.ended, outcome.survivors), (Ended::Terminate, vec![]));
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout};
 
+use super::guardian::Listing;
 use super::job::Job;
 use super::watch::Leader;
 use crate::process::outcome::{Ended, Outcome, Waits};
@@ -28,6 +29,7 @@ pub(in crate::process) fn survey(_leader: &Leader) -> Ready<NobodyOutside> {
 /// Runs the ladder from the end of the input, which the caller has brought about.
 pub(in crate::process) async fn climb(
     leader: &mut Leader,
+    _: Listing,
     waits: Waits,
     _: Option<NobodyOutside>,
 ) -> Outcome {
