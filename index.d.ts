@@ -134,7 +134,7 @@ export interface McpConnectOptions extends McpServerOptions {
   guardian?: boolean
   /**
    * Each line that the server writes to stderr, without secrets, cut at 8 KiB. While this thread is busy, at most 4,096 lines, log
-   * messages and warnings of all servers wait for it; `diagnostics().droppedNotifications` counts the others.
+   * messages and warnings of each server, and 16 MiB of them, wait for it; `diagnostics().droppedNotifications` counts the others.
    */
   onStderr?(line: string, serverId: string): void
   /** Each log message that the server sends through the protocol. */
@@ -329,9 +329,9 @@ export interface McpCloseInfo {
   exitCode: number | null
   /** The signal that ended the server's own process, such as `SIGKILL`; else null. */
   signal: string | null
-  /** What it took to end the server and everything in its process group. */
+  /** What it took to end the server, everything in its process group, and the descendants outside of it that were found. */
   ended: 'by-itself' | 'end-of-input' | 'terminate' | 'kill'
-  /** Process ids in its group that even SIGKILL did not end within 2 s; normally empty. */
+  /** Process ids of those that even SIGKILL did not end within 2 s; normally empty. */
   survivors: readonly number[]
 }
 

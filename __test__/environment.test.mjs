@@ -267,11 +267,13 @@ test('secrets are replaced in stderr, in its lines, in log messages, in noise an
 test('secrets are replaced in the messages of progress', async t => {
   const connection = await connectMcpServer(telltale('serve'), inheriting)
   t.after(() => connection.close())
-  const heard = []
-  await connection.callTool('tell', { where: 'progress' }, { onProgress: progress => heard.push(progress) })
-  assert.equal(heard.length, 1)
-  assert.deepEqual([heard[0].progress, heard[0].total], [0.1, 1e21])
-  assertTold(heard[0].message)
+  for (const where of ['progress', 'escaped progress']) {
+    const heard = []
+    await connection.callTool('tell', { where }, { onProgress: progress => heard.push(progress) })
+    assert.equal(heard.length, 1, where)
+    assert.deepEqual([heard[0].progress, heard[0].total], [0.1, 1e21])
+    assertTold(heard[0].message)
+  }
 })
 
 test('secrets are replaced in the errors of calls: messages, data, stack, inspection, JSON', async t => {

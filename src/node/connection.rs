@@ -1,7 +1,7 @@
 //! What JavaScript holds of one session: handles only. Dropping it, which the garbage collector does, ends the server.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -139,6 +139,8 @@ impl Connection {
             let stopped = async { drop(stopped.await) };
             let outcome = connect(plan, owner, stopped).await.map(|(session, Welcome(welcome))| {
                 let session = connected.get_or_init(|| session);
+                // Each side writes its own before it reads the other's, or both could miss each other: see `end`.
+                fence(Ordering::SeqCst);
                 if was_ended.load(Ordering::SeqCst) {
                     session.close(Reason::Aborted);
                 }
@@ -159,6 +161,7 @@ impl Connection {
 
     fn end(&self, reason: Reason) {
         self.ended.store(true, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
         drop(self.starting.lock().unwrap_or_else(PoisonError::into_inner).take());
         if let Some(session) = self.session.get() {
             session.close(reason);

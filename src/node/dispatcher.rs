@@ -148,7 +148,8 @@ impl Dispatcher {
         let mut queue = self.lock();
         queue.holds += 1;
         if queue.holds == 1 {
-            // SAFETY: called on the thread of `env`, whose threadsafe function this is; it is released no earlier than self is dropped.
+            // SAFETY: called by JavaScript on the thread of `env`, whose threadsafe function this is. It is finalized when self is dropped or
+            // the environment ends, and from then on no JavaScript calls.
             unsafe { sys::napi_ref_threadsafe_function(env.raw(), self.wake.raw()) };
         }
     }

@@ -19,7 +19,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::at_exit::Entry;
 use super::exec::exec;
@@ -76,6 +76,8 @@ struct State {
     listed: BTreeMap<i32, Option<Entry>>,
     running: Option<Running>,
     starting: bool,
+    /// When a spawn last asked for one. Its group is listed only when the program runs, and the guardian must still be there then.
+    wished: Option<Instant>,
 }
 
 impl State {
@@ -104,7 +106,8 @@ enum Standing {
     Failed(String),
 }
 
-/// A group that ends with the host; taken off the list when dropped.
+/// A group that ends with the host; taken off the list when dropped, which is to be as soon as the group is gone: from then on its
+/// number may be a stranger's.
 #[derive(Debug)]
 pub(super) enum Listing {
     Guarded {
@@ -134,6 +137,7 @@ impl Guardian {
     /// Sees to it that a guardian runs or is on its way. Within the runtime; waits for nothing.
     pub(super) fn begin(&'static self) {
         let mut state = self.lock();
+        state.wished = Some(Instant::now());
         if state.running.is_none() && !state.starting {
             state.starting = true;
             self.standing.send_replace(Standing::Starting);
@@ -204,10 +208,11 @@ impl Guardian {
         )));
     }
 
-    /// Ends the guardian's input. It has nothing listed, so it just exits.
+    /// Ends the guardian's input, unless it is wanted again by now. It has nothing listed, so it just exits.
     fn send_away(&self, pid: Pid) {
         let mut state = self.lock();
-        if state.listed.is_empty() {
+        let is_wished = state.wished.is_some_and(|wished| wished.elapsed() < self.linger);
+        if state.listed.is_empty() && !is_wished {
             state.running.take_if(|running| running.pid == pid);
         }
     }

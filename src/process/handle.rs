@@ -108,7 +108,6 @@ impl Process {
     }
 }
 
-#[cfg_attr(windows, expect(clippy::drop_non_drop, reason = "a listing is nothing there"))]
 async fn supervise(
     mut leader: Leader,
     listing: Listing,
@@ -131,10 +130,9 @@ async fn supervise(
             None => break UNHELD,
         }
     };
-    let outcome = ladder::climb(&mut leader, waits, surveyed).await;
+    let outcome = ladder::climb(&mut leader, listing, waits, surveyed).await;
     finish.send_replace(Some(outcome));
     // One that survived SIGKILL waits in the kernel, and is reaped whenever it comes back.
     leader.left().await;
     leader.reap();
-    drop(listing);
 }

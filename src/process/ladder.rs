@@ -8,6 +8,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::descendants::Strays;
 use super::group::Group;
+use super::guardian::Listing;
 use super::outcome::{Ended, Outcome, Waits};
 use super::watch::Leader;
 
@@ -33,7 +34,14 @@ pub(super) async fn survey(leader: &Leader) -> Survey {
 }
 
 /// Runs the ladder from the end of the input, which the caller has brought about, and reaps the leader unless it survives.
-pub(super) async fn climb(leader: &mut Leader, waits: Waits, surveyed: Option<Survey>) -> Outcome {
+///
+/// The group is taken off the guardian's list when the ladder is through with it.
+pub(super) async fn climb(
+    leader: &mut Leader,
+    listing: Listing,
+    waits: Waits,
+    surveyed: Option<Survey>,
+) -> Outcome {
     let group = Group::led_by(leader.pid());
     let patience = Instant::now() + waits.end_of_input;
     let gone_by_now = leader.look().is_some();
@@ -73,6 +81,9 @@ pub(super) async fn climb(leader: &mut Leader, waits: Waits, surveyed: Option<Su
         ended = Ended::Kill;
         empty = emptied(leader, group, KILL_STAGE, Some(Signal::KILL)).await;
     }
+    // Before those outside of the group are waited for, which takes seconds: the number of an empty group is anybody's, and a host that
+    // died meanwhile would have the guardian kill a stranger. Members that survived SIGKILL are left to that signal.
+    drop(listing);
     let mut survivors = if empty { Vec::new() } else { group.members().await };
     if let Some(needed) = end(&mut strays, patience, terminated, waits.terminate).await {
         ended = ended.max(needed);

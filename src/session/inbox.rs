@@ -85,8 +85,10 @@ impl Shared {
                     Some(AnswerId::Number(id)) => self.calls.progressed(id),
                     _ => None,
                 };
-                if let Some(listener) = listener {
-                    listener(self.without_secrets(params));
+                if let Some(listener) = listener
+                    && let Some(params) = self.without_secrets(params)
+                {
+                    listener(params);
                 }
             }
             "notifications/message" if self.listens.log => {
@@ -112,12 +114,15 @@ impl Shared {
         drop(self.runtime.spawn_blocking(move || work(&shared)));
     }
 
-    /// JSON text as it came, unless there is a secret in it: a progress message goes to screens and logs like any other.
-    fn without_secrets(&self, json: String) -> String {
-        match self.redactor.text(&json) {
-            Cow::Borrowed(_) => json,
-            Cow::Owned(_) => self.redactor.json(&json).to_string(),
+    /// JSON text as it came, unless there is a secret in it: a progress message goes to screens and logs like any other. `None` for what
+    /// might hold one and cannot be read.
+    fn without_secrets(&self, json: String) -> Option<String> {
+        // Any letter may be written as an escape, and some writers do that with `+`, `<` or `&`: then only the string itself tells.
+        if !json.contains('\\') && matches!(self.redactor.text(&json), Cow::Borrowed(_)) {
+            return Some(json);
         }
+        let shown = self.redactor.json(&json);
+        shown.is_object().then(|| shown.to_string())
     }
 
     fn rpc_error(&self, error: &RpcError) -> McpError {

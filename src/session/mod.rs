@@ -64,7 +64,8 @@ pub struct CloseInfo {
     pub end: End,
 }
 
-/// What a session tells its owner. Called on the I/O thread; must not block.
+/// What a session tells its owner. Called on the I/O thread, and from the pool with a long log message, which later events may overtake;
+/// must not block.
 pub trait Owner: Send + Sync + 'static {
     fn heard(&self, event: Event);
 }
@@ -82,7 +83,7 @@ pub enum Event {
         message: String,
         details: Vec<(&'static str, Value)>,
     },
-    /// The last one. Only of a session that was connected.
+    /// The last one, but for a log message that was still on the pool. Only of a session that was connected.
     Closed(CloseInfo),
 }
 

@@ -84,10 +84,11 @@ pub async fn open(opening: Opening, receiver: Arc<dyn Receiver>) -> Result<Arc<S
     });
     let stdout = pipes::output(spawned.stdout).map_err(internal)?;
     let stderr = pipes::output(spawned.stderr).map_err(internal)?;
-    let (writer, listener, reader, guarded) = (stdio.clone(), stdio.clone(), stdio.clone(), stdio.clone());
-    let hears_warnings = receiver.clone();
+    let (writer, listener, reader) = (stdio.clone(), stdio.clone(), stdio.clone());
+    // Not the link: a guardian whose start hangs would keep that for ever.
+    let (process, hears_warnings) = (stdio.process.clone(), receiver.clone());
     tokio::spawn(async move {
-        if let Some(warning) = guarded.process.guardian_warning().await {
+        if let Some(warning) = process.guardian_warning().await {
             hears_warnings.warning("WARN_MCP_GUARDIAN", &warning, Vec::new());
         }
     });

@@ -2,23 +2,34 @@
 
 use std::fmt::Write;
 
-/// Inside a JSON string: as `JSON.stringify` writes it or all ASCII (Python), each also with `\/` (PHP).
+/// Inside a JSON string: as `JSON.stringify` writes it or all ASCII (Python), each also with `\/` (PHP); without what means something in
+/// HTML (Go); in ASCII, with upper case digits and without quotes and the `+` of base64 too (.NET).
 pub(super) fn in_json(text: &str) -> Vec<String> {
     let Ok(quoted) = serde_json::to_string(text) else { return Vec::new() };
     let escaped = quoted[1..quoted.len() - 1].to_owned();
-    let mut ascii = String::with_capacity(escaped.len());
+    let ascii = by_number(&escaped, |letter| !letter.is_ascii(), false);
+    let go = by_number(&escaped, |letter| "<>&".contains(letter), false);
+    let unescaped = escaped.replace("\\\"", "\"");
+    let dot_net = by_number(&unescaped, |letter| !letter.is_ascii() || "\"&'+<>`".contains(letter), true);
+    let with_slashes = |form: &str| form.replace('/', "\\/");
+    vec![with_slashes(&escaped), with_slashes(&ascii), go, dot_net, escaped, ascii]
+}
+
+/// With escapes by number in place of some letters.
+fn by_number(escaped: &str, is_replaced: impl Fn(char) -> bool, upper_case: bool) -> String {
+    let mut written = String::with_capacity(escaped.len());
     for letter in escaped.chars() {
-        if letter.is_ascii() {
-            ascii.push(letter);
-        } else {
-            for unit in letter.encode_utf16(&mut [0; 2]) {
-                // Writing to a String cannot fail.
-                let _ = write!(ascii, "\\u{unit:04x}");
-            }
+        if !is_replaced(letter) {
+            written.push(letter);
+            continue;
+        }
+        for unit in letter.encode_utf16(&mut [0; 2]) {
+            // Writing to a String cannot fail.
+            let _ =
+                if upper_case { write!(written, "\\u{unit:04X}") } else { write!(written, "\\u{unit:04x}") };
         }
     }
-    let with_slashes = |form: &str| form.replace('/', "\\/");
-    vec![with_slashes(&escaped), with_slashes(&ascii), escaped, ascii]
+    written
 }
 
 /// In a URL: escaped as `encodeURIComponent` does, as RFC 3986 and forms do (strict, space as `+`), and as `encodeURI` does,

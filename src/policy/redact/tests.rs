@@ -99,6 +99,10 @@ fn json_escaped_forms_are_replaced() {
     ] {
         assert_eq!(shown("DEPLOY_TOKEN", secret, &written), "\"«DEPLOY_TOKEN»\"", "{written}");
     }
+    let secret = "s3c\"r<t/w+rd&ü";
+    for written in [r#""s3c\"r\u003ct/w+rd\u0026ü""#, r#""s3c\u0022r\u003Ct/w\u002Brd\u0026\u00FC""#] {
+        assert_eq!(shown("DEPLOY_TOKEN", secret, written), "\"«DEPLOY_TOKEN»\"", "{written}");
+    }
 }
 
 #[test]
@@ -205,7 +209,7 @@ fn what_is_not_json_becomes_a_string() {
 fn longest_is_the_length_of_the_longest_form() {
     assert_eq!(redactor(&[]).longest(), 0);
     assert_eq!(redactor(&[("DB_PASS", "q7x!")]).longest(), 4);
-    let twelve_escapes = "%21".len() * 12;
+    let twelve_escapes = r"\u0022".len() * 12;
     assert_eq!(redactor(&[("DB_PASS", "!\"§!")]).longest(), "!\"§!".len());
     assert_eq!(redactor(&[("DEPLOY_TOKEN", "\"\"\"\"\"\"\"\"\"\"\"\"")]).longest(), twelve_escapes);
 }

@@ -1,12 +1,14 @@
 #![expect(clippy::unwrap_used, reason = "in tests")]
 
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::Child;
 
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
+use super::super::handle::Process;
+use super::super::outcome::{Ended, Waits};
 use super::*;
 
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -163,6 +165,56 @@ async fn it_leaves_when_no_server_was_listed_for_a_while_and_comes_back() {
 
     guardian.begin();
     running(guardian, |pid| pid != first).await;
+}
+
+#[tokio::test]
+async fn it_does_not_leave_while_a_program_that_it_is_to_guard_is_being_started() {
+    let guardian = guardian("/bin/sh", LINGER);
+    guardian.begin();
+    let pid = running(guardian, |_| true).await;
+    // Its time is up in the moment between the wish and the group.
+    guardian.send_away(pid);
+    assert_eq!(running(guardian, |_| true).await, pid);
+    let listing = guardian.enlist(Pid::from_raw(2_000_000_001).unwrap());
+    assert_eq!(left_to_the_exit(guardian), 0);
+    drop(listing);
+    guardian.lock().wished = None;
+    guardian.send_away(pid);
+    reaped(pid).await;
+}
+
+#[tokio::test]
+async fn an_empty_group_is_off_the_list_while_those_outside_of_it_still_have_time() {
+    let guardian = guardian("/bin/sh", LINGER);
+    let script = "setsid sh -c 'echo; exec sleep 300' & read line";
+    #[expect(clippy::zombie_processes, reason = "the ladder reaps it")]
+    let mut child = Command::new("/bin/sh")
+        .args(["-c", script])
+        .process_group(0)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdout.take().unwrap().read_exact(&mut [0]).unwrap();
+    let leader = Pid::from_child(&child);
+    let listing = guardian.enlist(leader);
+    let process = Process::supervise(Leader::adopt(leader).unwrap(), listing);
+    process.survey().await;
+    drop(child.stdin.take());
+    let wait = Duration::from_secs(2);
+    let stopped = process.stop(Waits { end_of_input: wait, terminate: wait });
+    let unlisted = async {
+        while !guardian.lock().listed.is_empty() {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::select! {
+        biased;
+        outcome = stopped => panic!("it was on the list until the end: {outcome:?}"),
+        () = unlisted => {}
+    }
+    let outcome = process.stop(Waits { end_of_input: wait, terminate: wait }).await;
+    assert_eq!((outcome.ended, outcome.survivors), (Ended::Terminate, vec![]));
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout};
 
+use super::guardian::Listing;
 use super::job::Job;
 use super::watch::Leader;
 use crate::process::outcome::{Ended, Outcome, Waits};
@@ -18,21 +19,28 @@ const KILL_STAGE: Duration = Duration::from_secs(2);
 const FIRST_GAP: Duration = Duration::from_millis(1);
 const LONGEST_GAP: Duration = Duration::from_millis(50);
 
-/// Nobody leaves a job, so nobody is to be looked for outside of it.
-pub(in crate::process) struct NobodyOutside;
+/// What is to be known before the server is asked to leave. Nobody leaves a job, so nobody is to be looked for outside of it.
+pub(in crate::process) struct Survey {
+    /// A server that is quick leaves between the end of its input and our next look: that was no leaving by itself.
+    had_left: bool,
+}
 
-pub(in crate::process) fn survey(_leader: &Leader) -> Ready<NobodyOutside> {
-    ready(NobodyOutside)
+pub(in crate::process) fn survey(leader: &Leader) -> Ready<Survey> {
+    ready(Survey { had_left: leader.look().is_some() && leader.job().members().is_empty() })
 }
 
 /// Runs the ladder from the end of the input, which the caller has brought about.
 pub(in crate::process) async fn climb(
     leader: &mut Leader,
+    _: Listing,
     waits: Waits,
-    _: Option<NobodyOutside>,
+    surveyed: Option<Survey>,
 ) -> Outcome {
-    let gone = leader.look().is_some() && leader.job().members().is_empty();
-    let mut ended = if gone { Ended::ByItself } else { Ended::EndOfInput };
+    let Survey { had_left } = match surveyed {
+        Some(surveyed) => surveyed,
+        None => survey(leader).await,
+    };
+    let mut ended = if had_left { Ended::ByItself } else { Ended::EndOfInput };
 
     let _ = timeout(waits.end_of_input, leader.left()).await;
     // A leader that left does not end the matter: whom it left behind has lost its reason to be (BR-01: a wrapper ends at
