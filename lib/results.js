@@ -20,8 +20,9 @@ function parse(text, serverId) {
   let result
   try {
     result = JSON.parse(text)
-  } catch (cause) {
-    throw invalid('it is no JSON', serverId, cause)
+  } catch {
+    // Without V8's error as the cause: it quotes the server's text.
+    throw invalid('it is no JSON', serverId)
   }
   if (typeof result !== 'object' || result === null || Array.isArray(result))
     throw invalid('it is no object', serverId)
@@ -40,11 +41,10 @@ function unfinished(result, serverId) {
   )
 }
 
-function invalid(why, serverId, cause) {
+function invalid(why, serverId) {
   return new McpError(`The server's result cannot be used: ${why}`, {
     code: 'ERR_MCP_INVALID_MESSAGE',
     serverId,
-    ...(cause && { cause }),
   })
 }
 

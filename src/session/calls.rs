@@ -125,23 +125,25 @@ impl Calls {
         Some(id)
     }
 
-    /// Settles the call that an answer names. `Absent` names the only pending one, if there is exactly one and it is an error.
+    /// Settles the call that an answer names.
     pub fn answered(&self, id: &AnswerId, outcome: Outcome) {
+        if let Some(settle) = self.claim(id, outcome.is_err()) {
+            settle.with(outcome);
+        }
+    }
+
+    /// Takes over settling the call that an answer names. `Absent` names the only pending one, if there is exactly one and it is an
+    /// error.
+    pub fn claim(&self, id: &AnswerId, is_error: bool) -> Option<Settle> {
         let mut state = self.lock();
         let id = match id {
             AnswerId::Number(id) => Some(*id),
-            AnswerId::Absent if outcome.is_err() && state.pending.len() == 1 => {
-                state.pending.keys().next().copied()
-            }
+            AnswerId::Absent if is_error && state.pending.len() == 1 => state.pending.keys().next().copied(),
             AnswerId::Absent | AnswerId::Foreign => None,
         };
-        match id.and_then(|id| state.remove(id)) {
-            Some(pending) => {
-                drop(state);
-                pending.settle.with(outcome);
-            }
-            None => state.unexpected += 1,
-        }
+        let claimed = id.and_then(|id| state.remove(id));
+        state.unexpected += u64::from(claimed.is_none());
+        claimed.map(|pending| pending.settle)
     }
 
     /// Takes a call back without settling it; `None` when it has settled already.

@@ -55,10 +55,11 @@ impl Shared {
         match message {
             Message::Result { id, result } => self.calls.answered(&id, Ok(result)),
             Message::Error { id, error } => {
-                let length = error.message.len() + error.data.as_ref().map_or(0, String::len);
-                self.at_length(length, move |shared| {
-                    shared.calls.answered(&id, Err(shared.rpc_error(&error)));
-                });
+                // Claimed here and now: on the pool it would be late for an end of the server right behind it.
+                if let Some(settle) = self.calls.claim(&id, true) {
+                    let length = error.message.len() + error.data.as_ref().map_or(0, String::len);
+                    self.at_length(length, move |shared| settle.with(Err(shared.rpc_error(&error))));
+                }
             }
             Message::Request { method, .. } if ONLY_CLIENTS_ASK.contains(&method.as_str()) => {
                 let message = "The server sends back what it is sent; is the command an MCP server?";

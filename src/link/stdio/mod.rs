@@ -217,6 +217,8 @@ impl Stdio {
                     self.heard_noise(&line, receiver);
                     return;
                 }
+                // Ends the link, which settles the call that the message may have answered.
+                Err(lost) if lost.is_panic() => std::panic::resume_unwind(lost.into_panic()),
                 Err(_) => return,
             }
         } else {
