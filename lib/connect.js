@@ -48,6 +48,7 @@ async function connect(host, plans, index, id, signal, callbacks) {
   let native
   try {
     const outcome = await host.perform({
+      __proto__: null,
       signal,
       start: token => {
         state.listen(token)

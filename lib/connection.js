@@ -81,6 +81,7 @@ class McpServerConnection {
   async listTools(_params, given) {
     const { signal, native } = callOptions(given)
     const outcome = await this.#host.perform({
+      __proto__: null,
       signal,
       start: token => this.#native.listTools(token, native),
       cancel: token => {
@@ -120,6 +121,7 @@ class McpServerConnection {
   #perform(signal, onProgress, begin) {
     let id = -1
     return this.#host.perform({
+      __proto__: null,
       signal,
       onProgress: onProgress && (text => onProgress(progress(text))),
       start: token => {

@@ -42,7 +42,7 @@ class McpError extends Error {
    * @param {Function} [above] the stack starts at this function's caller
    */
   constructor(message, fields = {}, above = new.target) {
-    super(message, 'cause' in fields ? { cause: fields.cause } : undefined)
+    super(message, Object.hasOwn(fields, 'cause') ? { cause: fields.cause } : undefined)
     this.code = fields.code ?? 'ERR_MCP_INTERNAL'
     if (fields.serverId !== undefined) this.serverId = fields.serverId
     this.details = Object.freeze({ ...fields.details })
@@ -90,7 +90,8 @@ function writeStackHeader(error, above) {
  * @param {{ code: string, message: string, serverId?: string, details?: object, cause?: object }} description
  */
 function fromDescription(description) {
-  const { message, cause, ...fields } = description
+  // Its own members alone: with `cause` on Object.prototype there would be no end of causes.
+  const { message, cause, ...fields } = { __proto__: null, ...description }
   if (cause !== undefined && cause !== null) fields.cause = fromDescription(cause)
   return new McpError(message, fields, fromDescription)
 }

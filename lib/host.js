@@ -153,7 +153,8 @@ class Host {
   #deliverOne(kind, token, text) {
     if (kind === KIND.event) {
       const listener = this.#listeners.get(token)
-      listener?.heard(JSON.parse(text))
+      // Without a prototype: what a host has added to Object.prototype is no event.
+      listener?.heard({ __proto__: null, ...JSON.parse(text) })
       return
     }
     const operation = this.#operations.get(token)

@@ -5,8 +5,8 @@
 
 use std::future::pending;
 use std::sync::{Mutex, PoisonError};
-use std::thread;
 use std::time::Duration;
+use std::{io, thread};
 
 use tokio::runtime::{Builder, Handle};
 
@@ -15,8 +15,9 @@ use crate::error::{ErrorCode, McpError};
 /// Threads for what would block: starting a program suspends its thread until the exec.
 const POOL_SIZE: usize = 4;
 
-/// An idle pool thread ends after this time.
-const POOL_IDLE: Duration = Duration::from_secs(5);
+/// The pool's threads stay. Where a system has no thread left to give, `spawn_blocking` queues for those that there are, and panics
+/// when there is none: then a server could not even be stopped.
+const POOL_IDLE: Duration = Duration::from_hours(24 * 365);
 
 static HANDLE: Mutex<Option<Handle>> = Mutex::new(None);
 
@@ -33,7 +34,7 @@ pub fn handle() -> Result<Handle, McpError> {
     Ok(started)
 }
 
-fn start() -> std::io::Result<Handle> {
+fn start() -> io::Result<Handle> {
     let runtime = Builder::new_current_thread()
         .enable_io()
         .enable_time()
@@ -41,6 +42,9 @@ fn start() -> std::io::Result<Handle> {
         .thread_keep_alive(POOL_IDLE)
         .thread_name("workflow-mcp-pool")
         .build()?;
+    // The first thread of the pool, while its failure is still an error: an attempt of our own, for that of `spawn_blocking` panics.
+    thread::Builder::new().spawn(|| {})?.join().map_err(|_| io::Error::other("a thread has panicked"))?;
+    drop(runtime.spawn_blocking(|| {}));
     let handle = runtime.handle().clone();
     thread::Builder::new().name("workflow-mcp-io".into()).spawn(move || runtime.block_on(pending::<()>()))?;
     Ok(handle)

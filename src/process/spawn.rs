@@ -8,6 +8,7 @@ use std::process::{self, Child, Stdio};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, waitpid};
 use tokio::task::spawn_blocking;
 
+use super::at_exit::Birth;
 use super::command::{Command, Spawned};
 use super::error::SpawnError;
 use super::exec::exec;
@@ -35,7 +36,9 @@ async fn start(command: Command, guardian: Option<&'static Guardian>) -> Result<
     let asked = command.clone();
     let explain = move |error| SpawnError::explain(&asked, error);
     let newborn = spawn_blocking(move || {
-        let newborn = Newborn::start(&command).map_err(|error| SpawnError::explain(&command, error))?;
+        let explain = |error| SpawnError::explain(&command, error);
+        let _birth = Birth::announce().map_err(explain)?;
+        let newborn = Newborn::start(&command).map_err(explain)?;
         // At once: a host that dies before the guardian knows the group leaves it to the end of its input.
         let listing = Listing::of(newborn.pid, guardian);
         Ok((newborn, listing))
