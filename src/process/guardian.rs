@@ -263,6 +263,11 @@ impl Listing {
 impl Drop for Listing {
     fn drop(&mut self) {
         let Self::Guarded { guardian, group } = self else { return };
+        // The task that would have ended the group has panicked: nobody reaps its leader now, so the number stays its own, and the end
+        // of the host is the end of the group.
+        if std::thread::panicking() {
+            return;
+        }
         let mut state = guardian.lock();
         if state.listed.remove(group).is_some() {
             guardian.tell(&mut state, 'd', *group);

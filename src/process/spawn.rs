@@ -6,6 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{self, Child, Stdio};
 
 use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, waitpid};
+use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
 use super::at_exit::Birth;
@@ -32,9 +33,15 @@ pub async fn spawn(command: Command, guardian: bool) -> Result<Spawned, SpawnErr
         .unwrap_or_else(|lost| Err(SpawnError::explain(&asked, io::Error::other(lost))))
 }
 
+/// Starts at a time: one less than the I/O thread's pool has threads. An exec can hang (on a network file system that is gone), and
+/// large messages, looks at `/proc` and the guardian need a thread, too.
+static STARTS: Semaphore = Semaphore::const_new(3);
+
 async fn start(command: Command, guardian: Option<&'static Guardian>) -> Result<Spawned, SpawnError> {
     let asked = command.clone();
     let explain = move |error| SpawnError::explain(&asked, error);
+    // An error would mean that the semaphore was closed, which nobody does.
+    let turn = STARTS.acquire().await;
     let newborn = spawn_blocking(move || {
         let explain = |error| SpawnError::explain(&command, error);
         let _birth = Birth::announce().map_err(explain)?;
@@ -43,7 +50,9 @@ async fn start(command: Command, guardian: Option<&'static Guardian>) -> Result<
         let listing = Listing::of(newborn.pid, guardian);
         Ok((newborn, listing))
     });
-    let (newborn, listing) = newborn.await.map_err(|lost| explain(io::Error::other(lost)))??;
+    let newborn = newborn.await;
+    drop(turn);
+    let (newborn, listing) = newborn.map_err(|lost| explain(io::Error::other(lost)))??;
     match Leader::adopt(newborn.pid) {
         Ok(leader) => Ok(Spawned {
             process: Process::supervise(leader, listing),
