@@ -230,6 +230,22 @@ async fn a_helper_may_still_write_while_it_cleans_up_after_its_server() {
 }
 
 #[tokio::test]
+async fn a_session_is_closed_and_dropped_on_a_thread_without_a_runtime() {
+    // As the garbage collector does it on the host's JavaScript thread, where a panic would end the process (BR-85).
+    let (session, _, _) = connected(&[]).await;
+    let (id, settled) = call(&session, "silent", "{}", PATIENCE);
+    let watched = session.clone();
+    let dropped = std::thread::spawn(move || {
+        session.close(Reason::Aborted);
+        drop(session);
+    });
+    assert!(dropped.join().is_ok(), "it panicked");
+    assert_eq!(outcome((id, settled)).await.unwrap_err().code, ErrorCode::Closed);
+    assert_eq!(watched.closed().await.reason, Reason::Aborted);
+    assert!(std::thread::spawn(move || drop(watched)).join().is_ok(), "it panicked");
+}
+
+#[tokio::test]
 async fn a_command_that_echoes_is_told_from_a_server() {
     let mut plan = plan(&[], &[]);
     plan.definition.command = vec!["/bin/cat".into()];
