@@ -7,6 +7,7 @@ import {
   fixture,
   loggedPid,
   PATIENCE,
+  received,
   soon,
   workflow,
 } from './support/fixture.mjs'
@@ -195,4 +196,16 @@ test('diagnostics count what went to and fro', async t => {
     [0, 0, 0, 0],
   )
   for (const value of Object.values(after)) assert.notEqual(value, undefined)
+})
+
+test('a connected server that asks to be initialized is refused, and the connection lives on', async t => {
+  const { connection, log } = await connected(t)
+  const lines = [
+    '{"jsonrpc":"2.0","id":"mine","method":"initialize","params":{}}',
+    '{"jsonrpc":"2.0","id":$ID,"result":{}}',
+  ]
+  await connection.callTool('raw', { lines })
+  assert.deepEqual((await connection.callTool('echo', { n: 1 })).structuredContent, { n: 1 })
+  const answer = await soon(() => received(log).find(({ id }) => id === 'mine'))
+  assert.equal(answer.error.code, -32601)
 })

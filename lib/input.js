@@ -3,7 +3,7 @@
 // Describes a JavaScript value as JSON text for src/node/values.rs, which judges it: everything JSON can say stands for itself, the
 // rest is tagged. Done here and not over N-API because only here a getter or a proxy that throws can be asked safely.
 
-/** Definitions and options are four levels deep at most (src/policy/input.rs). A cycle ends here too. */
+/** Definitions and options are four levels deep at most (see TooDeep in src/policy/input.rs). A cycle ends here too. */
 const MAX_DEPTH = 6
 
 const LONE_SURROGATE = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/

@@ -3,9 +3,6 @@
 #[cfg(test)]
 mod written;
 
-/// Deeper values than this are not read: definitions and options are four levels deep at most.
-pub const MAX_DEPTH: usize = 6;
-
 /// One JavaScript value. Own enumerable string keys only, in their order; symbols are left out.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Input {
@@ -22,7 +19,7 @@ pub enum Input {
     Function,
     /// The getter or proxy trap that was asked threw.
     Thrown,
-    /// Deeper than [`MAX_DEPTH`], which is also how a cycle ends.
+    /// Deeper than `lib/input.js` reads, which is also how a cycle ends.
     TooDeep,
     /// Anything else, by the name of its kind: `Map`, `Set`, `Date`, `Promise`, `symbol`, `bigint` …
     Other(&'static str),

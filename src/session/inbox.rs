@@ -61,7 +61,7 @@ impl Shared {
                     self.at_length(length, move |shared| settle.with(Err(shared.rpc_error(&error))));
                 }
             }
-            Message::Request { method, .. } if ONLY_CLIENTS_ASK.contains(&method.as_str()) => {
+            Message::Request { method, .. } if self.is_own_echo(&method) => {
                 let message = "The server sends back what it is sent; is the command an MCP server?";
                 let error = McpError::new(ErrorCode::Handshake, message).of_server(&self.id);
                 self.end(Reason::ProtocolError, &error);
@@ -103,6 +103,11 @@ impl Shared {
                 self.unknown.fetch_add(1, Ordering::Relaxed);
             }
         }
+    }
+
+    /// Once connected, such a request is refused like any other that is not served.
+    fn is_own_echo(&self, method: &str) -> bool {
+        self.negotiated.get().is_none() && ONLY_CLIENTS_ASK.contains(&method)
     }
 
     /// Does what takes time with a text of this length: here, or on the pool where it is long.
