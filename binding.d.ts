@@ -30,7 +30,8 @@ export declare class Connection {
 
 /** What an environment needs of this side. Everything comes back through its `deliver` function. */
 export declare class Host {
-  constructor(deliver: (batch: unknown[]) => void)
+  /** `externalStrings`: the engine may be given strings whose memory is ours. */
+  constructor(deliver: (batch: unknown[]) => void, externalStrings: boolean)
   /** Judges definitions and options before anything starts. All three are descriptions; `shape` is `one`, `group` or `normalize`. */
   plan(definitions: string, options: string, hostEnv: string, shape: string): Plans
   /** Keeps the event loop alive until `release`. */

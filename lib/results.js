@@ -3,16 +3,23 @@
 const { McpError } = require('./errors.js')
 
 /**
- * The result of a tool from its JSON text. The checks are few and cheap; every field is kept, and a failure of the tool stays a result.
+ * The result of a tool from its JSON text, or from `[json, index, text, …]`: JSON with `""` in the place of each long text of
+ * `content`, and these texts (src/node/texts.rs). The checks are few and cheap; every field is kept, and a failure of the tool stays a result.
  * `content` is [] and `isError` false where the server left them out (design of the protocol before 2025-06-18).
  */
 function toolResult(text, serverId) {
-  const result = parse(text, serverId)
+  const result = typeof text === 'string' ? parse(text, serverId) : putTogether(text, serverId)
   if (result.resultType !== undefined && result.resultType !== 'complete') throw unfinished(result, serverId)
   if (result.content === undefined) result.content = []
   if (!Array.isArray(result.content)) throw invalid('its content is no array', serverId)
   if (result.isError === undefined || result.isError === null) result.isError = false
   if (typeof result.isError !== 'boolean') throw invalid('its isError is no boolean', serverId)
+  return result
+}
+
+function putTogether(parts, serverId) {
+  const result = parse(parts[0], serverId)
+  for (let part = 1; part < parts.length; part += 2) result.content[parts[part]].text = parts[part + 1]
   return result
 }
 

@@ -3,6 +3,8 @@
 //! rmcp's typed decoding costs 42 times as much, loses fields and hangs on odd input (measured before this was built), and
 //! `JSON.parse` accepts what serde's typed values refuse, so a result must not be decoded here at all.
 
+use std::ops::Range;
+
 use serde_json::value::RawValue;
 
 use super::fields::{elements, fields, is_null, string};
@@ -72,6 +74,32 @@ pub fn parse(line: &str) -> Line {
         Vec::from_iter(message(line))
     };
     if messages.is_empty() { Line::Noise } else { Line::Messages(messages) }
+}
+
+/// Reads one long line, which comes back if it is noise. A result takes over its memory: copying 10 MB costs more than all the rest.
+pub fn parse_long(mut line: String) -> Result<Vec<Message>, String> {
+    if let Some((id, result)) = lone_result(&line) {
+        line.truncate(result.end);
+        line.drain(..result.start);
+        line.shrink_to_fit();
+        return Ok(vec![Message::Result { id, result: line }]);
+    }
+    match parse(&line) {
+        Line::Messages(messages) => Ok(messages),
+        Line::Noise => Err(line),
+    }
+}
+
+/// Where the result stands in a line that is nothing but that.
+fn lone_result(line: &str) -> Option<(AnswerId, Range<usize>)> {
+    let text = line.trim_matches(is_json_space);
+    let [id, method, error, result] = fields(text, ["id", "method", "error", "result"])?;
+    if method.or(error).is_some() {
+        return None;
+    }
+    let result = result?.get();
+    let start = result.as_ptr().addr() - line.as_ptr().addr();
+    Some((answer_id(id), start..start + result.len()))
 }
 
 /// Space between JSON tokens, and the byte-order mark some Windows servers begin with (BR-28).
@@ -155,6 +183,23 @@ mod tests {
             r#"{"jsonrpc":"2.0","result":{"b":1e400,"a":-0,"__proto__":{"x":9007199254740993}},"id":3}"#;
         let result = r#"{"b":1e400,"a":-0,"__proto__":{"x":9007199254740993}}"#.to_owned();
         assert_eq!(one(text), Message::Result { id: AnswerId::Number(3), result });
+    }
+
+    #[test]
+    fn a_long_line_is_read_as_any_other() {
+        for text in [
+            r#"{"jsonrpc":"2.0","id":3,"result":{"a":[1,"\ud800"]}}"#,
+            "\u{feff} {\"result\" : 7 , \"id\":\"x\"}\r",
+            r#"{"id":3,"result":{},"error":null,"method":null}"#,
+            r#"[{"id":1,"result":{}},{"method":"m"}]"#,
+            r#"{"id":1,"error":{"code":1,"message":"m"}}"#,
+            r#"{"id":1,"result":1,"result":2}"#,
+        ] {
+            assert_eq!(parse_long(text.into()).map(Line::Messages), Ok(parse(text)), "{text}");
+        }
+        for noise in ["hello", r#"{"id":1}"#, "[1]"] {
+            assert_eq!(parse_long(noise.into()), Err(noise.to_owned()));
+        }
     }
 
     #[test]

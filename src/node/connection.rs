@@ -52,7 +52,7 @@ impl Connection {
         arguments: String,
         options: Option<CallOptions>,
     ) -> i64 {
-        let settle = self.settle(token);
+        let settle = self.answer(token, true);
         let Some(session) = self.session.get() else { return refused(settle) };
         let (terms, meta) = self.terms("call", token, options);
         call_id(session.call_tool(&name, &arguments, Asked { terms, meta: meta.as_deref() }, settle))
@@ -67,7 +67,7 @@ impl Connection {
         params: Option<String>,
         options: Option<CallOptions>,
     ) -> i64 {
-        let settle = self.settle(token);
+        let settle = self.answer(token, false);
         let Some(session) = self.session.get() else { return refused(settle) };
         let (terms, meta) = self.terms("call", token, options);
         call_id(session.request(&method, params.as_deref(), Asked { terms, meta: meta.as_deref() }, settle))
@@ -76,7 +76,7 @@ impl Connection {
     /// Lists the tools again; the outcome, a JSON array, comes under `token`.
     #[napi(catch_unwind)]
     pub fn list_tools(&self, token: i64, options: Option<CallOptions>) {
-        let settle = self.settle(token);
+        let settle = settle(token, self.dispatcher.clone());
         let Some(session) = self.session.get() else {
             refused(settle);
             return;
@@ -168,8 +168,9 @@ impl Connection {
         }
     }
 
-    fn settle(&self, token: i64) -> Settle {
-        settle(token, self.dispatcher.clone())
+    fn answer(&self, token: i64, is_tool_result: bool) -> Settle {
+        let dispatcher = self.dispatcher.clone();
+        Settle::new(move |outcome| dispatcher.answered(token, outcome, is_tool_result))
     }
 
     fn terms(

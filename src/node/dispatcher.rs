@@ -2,7 +2,8 @@
 //!
 //! Weak, and referenced only while something is pending: an idle connection does not keep Node alive, a pending call does. napi's own
 //! `async fn` costs a threadsafe function and 17 to 23 us a call; a batch costs one wake for all calls that settled meanwhile.
-//! A batch is `[kind, token, text, …]`, three elements a delivery.
+//! A batch is `[kind, token, text, …]`, three elements a delivery. The text of a long result is made off the JavaScript thread, see
+//! [`strings`](super::strings); where texts were cut out of it there is `[json, index, text, …]` in its place, see [`texts`](super::texts).
 
 #![expect(
     unsafe_code,
@@ -18,7 +19,11 @@ use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 use napi::{Env, Status, sys};
 use serde_json::Value;
 
+use super::io_thread;
+use super::strings::JsString;
+use super::texts::{self, Cut, LONG};
 use crate::error::{ErrorCode, McpError};
+use crate::link::POOL_FROM;
 use crate::session::calls::Outcome;
 
 /// Lines, log messages and warnings of one connection that may wait for a busy JavaScript thread; what comes on top is dropped (BR-35).
@@ -30,13 +35,33 @@ const CHATTER_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// What a batch tells. The numbers are the `kind`s that `lib/host.js` knows.
 enum Delivery {
     /// 0: the text of a result.
-    Result { token: i64, text: String },
+    Result { token: i64, text: Text },
     /// 1: a JSON description of an error.
     Error { token: i64, error: String },
     /// 2: the `params` of a progress notification.
     Progress { token: i64, params: String },
     /// 3: an event of the connection with this token; JSON.
     Event { token: i64, event: String },
+}
+
+/// The text of a result, as JavaScript gets it.
+enum Text {
+    Short(String),
+    Long(JsString),
+    Cut(Cut),
+}
+
+impl Text {
+    /// Takes about as long as reading the text does, where it is long.
+    fn new(text: String, is_tool_result: bool) -> Self {
+        if text.len() < LONG {
+            return Self::Short(text);
+        }
+        if !is_tool_result {
+            return Self::Long(JsString::plain(text));
+        }
+        texts::cut(text).map_or_else(|whole| Self::Long(JsString::plain(whole)), Self::Cut)
+    }
 }
 
 type Wake = ThreadsafeFunction<(), Unknown<'static>, Batch, Status, false, true>;
@@ -70,8 +95,11 @@ struct Queue {
 }
 
 impl Dispatcher {
-    /// `deliver` is called on the JavaScript thread with each batch.
-    pub fn new(deliver: &Function<'_, Batch, Unknown<'static>>) -> napi::Result<Arc<Self>> {
+    /// `deliver` is called on the JavaScript thread with each batch. `external_strings` says that the engine may be given some.
+    pub fn new(
+        deliver: &Function<'_, Batch, Unknown<'static>>,
+        external_strings: bool,
+    ) -> napi::Result<Arc<Self>> {
         // The queue is needed by the callback and the callback by the queue's owner.
         let slot: Arc<Mutex<Option<std::sync::Weak<Self>>>> = Arc::default();
         let owner = slot.clone();
@@ -85,17 +113,34 @@ impl Dispatcher {
                     .unwrap_or_else(PoisonError::into_inner)
                     .as_ref()
                     .and_then(std::sync::Weak::upgrade);
-                Ok(Batch(dispatcher.map(|dispatcher| dispatcher.take()).unwrap_or_default()))
+                Ok(Batch {
+                    deliveries: dispatcher.map(|dispatcher| dispatcher.take()).unwrap_or_default(),
+                    external_strings,
+                })
             })?;
         let dispatcher = Arc::new(Self { queue: Mutex::default(), wake });
         *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::downgrade(&dispatcher));
         Ok(dispatcher)
     }
 
-    /// Settles the call of a token.
+    /// Settles the operation of a token, in its place among the events.
     pub fn settled(&self, token: i64, outcome: Outcome) {
+        self.settle(token, outcome, false);
+    }
+
+    /// Settles the call of a token. A long result is got ready on the pool, and later events may overtake it.
+    pub fn answered(self: Arc<Self>, token: i64, outcome: Outcome, is_tool_result: bool) {
+        match (outcome, io_thread::handle()) {
+            (Ok(text), Ok(runtime)) if text.len() > POOL_FROM => {
+                drop(runtime.spawn_blocking(move || self.settle(token, Ok(text), is_tool_result)));
+            }
+            (outcome, _) => self.settle(token, outcome, is_tool_result),
+        }
+    }
+
+    fn settle(&self, token: i64, outcome: Outcome, is_tool_result: bool) {
         let delivery = match outcome {
-            Ok(text) => Delivery::Result { token, text },
+            Ok(text) => Delivery::Result { token, text: Text::new(text, is_tool_result) },
             Err(error) => Delivery::Error { token, error: error.to_json().to_string() },
         };
         self.push(|queue| queue.settle(token, delivery));
@@ -240,23 +285,24 @@ fn put_latest(
 }
 
 /// Deliveries on their way into JavaScript.
-#[derive(Default)]
-pub struct Batch(Vec<Delivery>);
+pub struct Batch {
+    deliveries: Vec<Delivery>,
+    external_strings: bool,
+}
 
 impl ToNapiValue for Batch {
     unsafe fn to_napi_value(env: sys::napi_env, batch: Self) -> napi::Result<sys::napi_value> {
-        let mut array = ptr::null_mut();
-        // SAFETY: napi calls this with a live `env` on its own thread; `array` is a valid place for the result.
-        check_status!(unsafe { sys::napi_create_array_with_length(env, batch.0.len() * 3, &raw mut array) })?;
-        for (index, delivery) in (0..).step_by(3).zip(batch.0) {
+        // SAFETY: napi calls this with a live `env` on its own thread.
+        let array = unsafe { Elements::new(env, batch.deliveries.len() * 3) }?;
+        for (index, delivery) in (0..).step_by(3).zip(batch.deliveries) {
             let (mut kind, token, text) = match delivery {
                 Delivery::Result { token, text } => (0, token, text),
-                Delivery::Error { token, error } => (1, token, error),
-                Delivery::Progress { token, params } => (2, token, params),
-                Delivery::Event { token, event } => (3, token, event),
+                Delivery::Error { token, error } => (1, token, Text::Short(error)),
+                Delivery::Progress { token, params } => (2, token, Text::Short(params)),
+                Delivery::Event { token, event } => (3, token, Text::Short(event)),
             };
             // SAFETY: as above.
-            let text = unsafe { String::to_napi_value(env, text) }.or_else(|_| {
+            let text = unsafe { text_value(env, text, batch.external_strings) }.or_else(|_| {
                 // What cannot become a JavaScript string (V8 ends at about 512 MiB) rejects its own call only.
                 kind = if kind == 0 { 1 } else { kind };
                 let error = McpError::new(
@@ -266,14 +312,56 @@ impl ToNapiValue for Batch {
                 // SAFETY: as above.
                 unsafe { String::to_napi_value(env, error.to_json().to_string()) }
             })?;
-            // SAFETY: as above; `array` is the array made here.
+            // SAFETY: as above.
             unsafe {
-                check_status!(sys::napi_set_element(env, array, index, u32::to_napi_value(env, kind)?))?;
-                check_status!(sys::napi_set_element(env, array, index + 1, i64::to_napi_value(env, token)?))?;
-                check_status!(sys::napi_set_element(env, array, index + 2, text))?;
+                array.set(index, u32::to_napi_value(env, kind)?)?;
+                array.set(index + 1, i64::to_napi_value(env, token)?)?;
+                array.set(index + 2, text)?;
             }
         }
-        Ok(array)
+        Ok(array.value)
+    }
+}
+
+/// On the thread of `env`, which is alive.
+unsafe fn text_value(env: sys::napi_env, text: Text, external: bool) -> napi::Result<sys::napi_value> {
+    let too_long = || napi::Error::from_status(Status::StringExpected);
+    match text {
+        // SAFETY: as the caller was asked for; here and below.
+        Text::Short(text) => unsafe { String::to_napi_value(env, text) },
+        Text::Long(string) => unsafe { string.into_js(env, external) }.ok_or_else(too_long),
+        Text::Cut(Cut { json, texts }) => {
+            let array = unsafe { Elements::new(env, 1 + texts.len() * 2) }?;
+            unsafe { array.set(0, String::to_napi_value(env, json)?) }?;
+            for (place, (index, string)) in (1..).step_by(2).zip(texts) {
+                let string = unsafe { string.into_js(env, external) }.ok_or_else(too_long)?;
+                unsafe { array.set(place, u32::to_napi_value(env, index)?) }?;
+                unsafe { array.set(place + 1, string) }?;
+            }
+            Ok(array.value)
+        }
+    }
+}
+
+/// A JavaScript array that is written element by element, which takes no `Env` and no lifetime.
+struct Elements {
+    env: sys::napi_env,
+    value: sys::napi_value,
+}
+
+impl Elements {
+    /// On the thread of `env`, which is alive for as long as the array is written.
+    unsafe fn new(env: sys::napi_env, length: usize) -> napi::Result<Self> {
+        let mut value = ptr::null_mut();
+        // SAFETY: `env` is alive and on this thread; `value` is a place for the result.
+        check_status!(unsafe { sys::napi_create_array_with_length(env, length, &raw mut value) })?;
+        Ok(Self { env, value })
+    }
+
+    /// `element` is a value of the same `env`.
+    unsafe fn set(&self, index: u32, element: sys::napi_value) -> napi::Result<()> {
+        // SAFETY: as `new` was promised; `value` is the array made there.
+        check_status!(unsafe { sys::napi_set_element(self.env, self.value, index, element) })
     }
 }
 
@@ -283,7 +371,8 @@ mod tests {
 
     fn texts(queue: &mut Queue) -> Vec<String> {
         let text = |delivery| match delivery {
-            Delivery::Result { text, .. } => text,
+            Delivery::Result { text: Text::Short(text), .. } => text,
+            Delivery::Result { .. } => panic!("a long text"),
             Delivery::Error { error, .. } => error,
             Delivery::Progress { params, .. } => params,
             Delivery::Event { event, .. } => event,
@@ -307,7 +396,7 @@ mod tests {
         progress(&mut queue, 2, "2: 1");
         progress(&mut queue, 3, "3: 1");
         progress(&mut queue, 2, "2: 2");
-        queue.settle(2, Delivery::Result { token: 2, text: "2: done".into() });
+        queue.settle(2, Delivery::Result { token: 2, text: Text::Short("2: done".into()) });
         progress(&mut queue, 3, "3: 2");
         assert_eq!(texts(&mut queue), ["2: 2", "3: 2", "2: done"]);
         progress(&mut queue, 3, "3: 3");
@@ -319,7 +408,7 @@ mod tests {
         let mut queue = Queue::default();
         tools(&mut queue, "first");
         tools(&mut queue, "second");
-        queue.settle(5, Delivery::Result { token: 5, text: "third, listed".into() });
+        queue.settle(5, Delivery::Result { token: 5, text: Text::Short("third, listed".into()) });
         tools(&mut queue, "fourth");
         tools(&mut queue, "fifth");
         assert_eq!(texts(&mut queue), ["second", "third, listed", "fifth"]);

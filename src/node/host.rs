@@ -24,11 +24,13 @@ pub struct Host {
 
 #[napi]
 impl Host {
+    /// `externalStrings`: the engine may be given strings whose memory is ours.
     #[napi(constructor)]
     pub fn new(
         #[napi(ts_arg_type = "(batch: unknown[]) => void")] deliver: Function<'_, Batch, Unknown<'static>>,
+        external_strings: bool,
     ) -> napi::Result<Self> {
-        Ok(Self { dispatcher: Dispatcher::new(&deliver)? })
+        Ok(Self { dispatcher: Dispatcher::new(&deliver, external_strings)? })
     }
 
     /// Judges definitions and options before anything starts. All three are descriptions; `shape` is `one`, `group` or `normalize`.

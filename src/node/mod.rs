@@ -3,6 +3,8 @@
 //! - [`host`] — one per JavaScript environment: judges definitions, starts connections
 //! - [`connection`] — what JavaScript holds of one session
 //! - [`dispatcher`] — the one way back to the JavaScript thread, in batches
+//! - [`strings`] — long strings, made off the JavaScript thread
+//! - [`texts`] — the long texts of a tool's result, apart from its JSON
 //! - [`values`] — what JavaScript values were given, from their description
 //! - `panics` — panics on purpose, in a build for tests alone
 //! - [`io_thread`] — the one thread on which everything native runs
@@ -16,6 +18,8 @@ pub mod host;
 pub mod io_thread;
 #[cfg(feature = "panics")]
 pub mod panics;
+pub mod strings;
+pub mod texts;
 pub mod values;
 
 use napi_derive::napi;

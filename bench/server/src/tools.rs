@@ -102,8 +102,10 @@ impl Tools {
         let make: fn(usize) -> Arc<str> = match call.name {
             "ascii" => |bytes| text_result(&filled("The quick brown fox jumps over the lazy dog. ", bytes)),
             "cjk" => |bytes| text_result(&filled("The 速い brown 狐 jumps over 怠惰な犬. 完了 ", bytes)),
-            // As source code has them: about one in thirty characters.
-            "escapes" => |bytes| text_result(&filled("\tif (name === \"fox\") return 'C:\\\\dog'\n", bytes)),
+            // As source code has them: about one in twelve characters.
+            "escapes" => |bytes| {
+                text_result(&filled("\tif (name === 'fox' || name === \"dog\") return jumps\n", bytes))
+            },
             "rows" => rows,
             "sleep" => {
                 let ms = given.ms.unwrap_or(0);
