@@ -53,7 +53,7 @@ impl JsString {
         // Cut between characters, at quotes.
         let mut rest = std::str::from_utf8(body).unwrap_or_default();
         while !rest.is_empty() {
-            let length = plain_length(rest.as_bytes());
+            let length = plain_length::<true>(rest.as_bytes());
             units.push_ascii(&rest.as_bytes()[..length]);
             rest = &rest[length..];
             match rest.bytes().next() {
@@ -330,9 +330,9 @@ impl From<Units> for JsString {
     }
 }
 
-/// How many bytes from the front on are ASCII and neither a quote nor a backslash. Eight at a time:
-/// in source code an escape follows after ten bytes, and a search of `memchr` costs as much as these ten.
-pub fn plain_length(text: &[u8]) -> usize {
+/// How many bytes from the front on are neither a quote nor a backslash, and, if asked for, ASCII. Eight at a time: in source code an escape
+/// follows after ten bytes, and a search of `memchr` costs as much as these ten.
+pub fn plain_length<const ASCII: bool>(text: &[u8]) -> usize {
     const ONES: u64 = u64::from_ne_bytes([0x01; 8]);
     const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
     // The high bit of each byte that is zero, and of bytes above such a one, which do not matter.
@@ -342,15 +342,15 @@ pub fn plain_length(text: &[u8]) -> usize {
         let word = u64::from_le_bytes(eight.try_into().unwrap_or_default());
         let quote = zeros(word ^ u64::from_ne_bytes([b'"'; 8]));
         let backslash = zeros(word ^ u64::from_ne_bytes([b'\\'; 8]));
-        let special = (word & HIGH) | quote | backslash;
+        let special = quote | backslash | if ASCII { word & HIGH } else { 0 };
         if special != 0 {
             return length + special.trailing_zeros() as usize / 8;
         }
         length += 8;
     }
     let rest = &text[length..];
-    length
-        + rest.iter().position(|byte| !byte.is_ascii() || matches!(byte, b'"' | b'\\')).unwrap_or(rest.len())
+    let ends = |byte: &u8| matches!(byte, b'"' | b'\\') || (ASCII && !byte.is_ascii());
+    length + rest.iter().position(ends).unwrap_or(rest.len())
 }
 
 /// The UTF-16 unit that an escape stands for, and the length of the escape, which is valid.
@@ -392,7 +392,9 @@ mod tests {
             for end in ["", "\"", "\\n", "é", "完", "\"\\é", "é\""] {
                 let text = format!("{}{end} and more", "a~ \u{1}!#[]".repeat(9).split_at(length).0);
                 let expected = if end.is_empty() { text.len() } else { length };
-                assert_eq!(plain_length(text.as_bytes()), expected, "{text}");
+                assert_eq!(plain_length::<true>(text.as_bytes()), expected, "{text}");
+                let expected = text.find(['"', '\\']).unwrap_or(text.len());
+                assert_eq!(plain_length::<false>(text.as_bytes()), expected, "{text}");
             }
         }
     }

@@ -138,12 +138,11 @@ impl Reader<'_> {
         let start = self.at + 1;
         self.at = start;
         loop {
-            self.at += plain_length(self.json.get(self.at..)?);
-            match self.json.get(self.at)? {
-                b'"' => break,
-                b'\\' => self.at += 2,
-                _ => self.at += 1,
+            self.at += plain_length::<false>(self.json.get(self.at..)?);
+            if *self.json.get(self.at)? == b'"' {
+                break;
             }
+            self.at += 2;
         }
         self.at += 1;
         Some(start..self.at - 1)
