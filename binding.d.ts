@@ -28,12 +28,17 @@ export declare class Connection {
   diagnostics(): string
 }
 
-/** What an environment needs of this side. Everything comes back through its `deliver` function. */
+/** What an environment needs of this side. Everything comes back through `take`. */
 export declare class Host {
-  /** `externalStrings`: the engine may be given strings whose memory is ours. */
-  constructor(deliver: (batch: unknown[]) => void, externalStrings: boolean)
+  /**
+   * `deliver` is called when there is something to take. `engineIsNode`: not Bun and not Deno, which have some of what Node.js exports
+   * beside Node-API, and work differently.
+   */
+  constructor(deliver: () => void, engineIsNode: boolean)
   /** Judges definitions and options before anything starts. All three are descriptions; `shape` is `one`, `group` or `normalize`. */
   plan(definitions: string, options: string, hostEnv: string, shape: string): Plans
+  /** What there is to deliver: `[kind, token, text, …]`. */
+  take(): unknown[]
   /** Keeps the event loop alive until `release`. */
   hold(): void
   release(): void

@@ -39,7 +39,7 @@ class Host {
 
   constructor(binding) {
     this.#binding = binding
-    this.#native = new binding.Host(batch => this.#deliver(batch), takesExternalStrings())
+    this.#native = new binding.Host(() => this.#deliver(this.#native.take()), isNode())
   }
 
   /** Judges definitions and options; throws the first fault. `shape`: `one`, `group` or `normalize`. */
@@ -203,8 +203,8 @@ function textOf(outcome) {
   throw fromDescription(JSON.parse(outcome.error))
 }
 
-/** Bun and Deno have the call of Node-API that makes them, and their own memory management, which nothing here was measured with. */
-function takesExternalStrings() {
+/** Bun and Deno, too, export some of what lies beneath Node-API; it works differently there, or not at all. */
+function isNode() {
   return process.versions.bun === undefined && process.versions.deno === undefined
 }
 

@@ -1,27 +1,25 @@
-//! The one way back to the JavaScript thread: a weak threadsafe function per environment that delivers batches.
+//! The one way back to the JavaScript thread: a queue per environment, which JavaScript takes in batches when it is woken.
 //!
-//! Weak, and referenced only while something is pending: an idle connection does not keep Node alive, a pending call does. napi's own
+//! The event loop is held only while something is pending: an idle connection does not keep Node alive, a pending call does. napi's own
 //! `async fn` costs a threadsafe function and 17 to 23 us a call; a batch costs one wake for all calls that settled meanwhile.
 //! A batch is `[kind, token, text, …]`, three elements a delivery. The text of a long result is made off the JavaScript thread, see
 //! [`strings`](super::strings); where texts were cut out of it there is `[json, index, text, …]` in its place, see [`texts`](super::texts).
 
-#![expect(
-    unsafe_code,
-    reason = "napi-rs has no safe form of ref/unref without &mut, nor of writing a batch item by item"
-)]
+#![expect(unsafe_code, reason = "napi-rs has no safe form of writing a batch item by item")]
 
 use std::collections::HashMap;
 use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use napi::bindgen_prelude::{Function, ToNapiValue, Unknown, check_status};
-use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 use napi::{Env, Status, sys};
 use serde_json::Value;
 
 use super::io_thread;
 use super::strings::JsString;
 use super::texts::{self, Cut, LONG};
+use super::wake::Wake;
 use crate::error::{ErrorCode, McpError};
 use crate::link::POOL_FROM;
 use crate::session::calls::Outcome;
@@ -64,12 +62,13 @@ impl Text {
     }
 }
 
-type Wake = ThreadsafeFunction<(), Unknown<'static>, Batch, Status, false, true>;
-
 /// One environment's queue.
 pub struct Dispatcher {
     queue: Mutex<Queue>,
     wake: Wake,
+    /// What keeps the event loop alive: pending calls and connections that were asked to. Of the JavaScript thread alone.
+    holds: AtomicUsize,
+    engine_is_node: bool,
 }
 
 /// The chatter of one connection that waits.
@@ -90,37 +89,17 @@ struct Queue {
     chatter: HashMap<i64, Chatter>,
     /// Nothing is delivered until [`Dispatcher::resume`].
     resting: bool,
-    /// What keeps the event loop alive: pending calls and connections that were asked to.
-    holds: usize,
 }
 
 impl Dispatcher {
-    /// `deliver` is called on the JavaScript thread with each batch. `external_strings` says that the engine may be given some.
+    /// `deliver` is called on the JavaScript thread when there is something to [take](Dispatcher::take).
     pub fn new(
-        deliver: &Function<'_, Batch, Unknown<'static>>,
-        external_strings: bool,
+        env: &Env,
+        deliver: &Function<'_, (), Unknown<'static>>,
+        engine_is_node: bool,
     ) -> napi::Result<Arc<Self>> {
-        // The queue is needed by the callback and the callback by the queue's owner.
-        let slot: Arc<Mutex<Option<std::sync::Weak<Self>>>> = Arc::default();
-        let owner = slot.clone();
-        let wake = deliver
-            .build_threadsafe_function::<()>()
-            .callee_handled::<false>()
-            .weak::<true>()
-            .build_callback(move |_| {
-                let dispatcher = owner
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .as_ref()
-                    .and_then(std::sync::Weak::upgrade);
-                Ok(Batch {
-                    deliveries: dispatcher.map(|dispatcher| dispatcher.take()).unwrap_or_default(),
-                    external_strings,
-                })
-            })?;
-        let dispatcher = Arc::new(Self { queue: Mutex::default(), wake });
-        *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::downgrade(&dispatcher));
-        Ok(dispatcher)
+        let wake = Wake::new(env, deliver, engine_is_node)?;
+        Ok(Arc::new(Self { queue: Mutex::default(), wake, holds: AtomicUsize::new(0), engine_is_node }))
     }
 
     /// Settles the operation of a token, in its place among the events.
@@ -190,22 +169,15 @@ impl Dispatcher {
 
     /// Keeps the event loop alive until [`Dispatcher::release`]. On the JavaScript thread.
     pub fn hold(&self, env: &Env) {
-        let mut queue = self.lock();
-        queue.holds += 1;
-        if queue.holds == 1 {
-            // SAFETY: called by JavaScript on the thread of `env`, whose threadsafe function this is. It is finalized when self is dropped or
-            // the environment ends, and from then on no JavaScript calls.
-            unsafe { sys::napi_ref_threadsafe_function(env.raw(), self.wake.raw()) };
+        if self.holds.fetch_add(1, Ordering::Relaxed) == 0 {
+            self.wake.hold(env);
         }
     }
 
     /// Undoes one [`Dispatcher::hold`]. On the JavaScript thread.
     pub fn release(&self, env: &Env) {
-        let mut queue = self.lock();
-        queue.holds = queue.holds.saturating_sub(1);
-        if queue.holds == 0 {
-            // SAFETY: as in `hold`.
-            unsafe { sys::napi_unref_threadsafe_function(env.raw(), self.wake.raw()) };
+        if self.holds.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.wake.release(env);
         }
     }
 
@@ -216,7 +188,7 @@ impl Dispatcher {
         let wakes = was_empty && !queue.deliveries.is_empty() && !queue.resting;
         drop(queue);
         if wakes {
-            self.wake();
+            self.wake.call();
         }
     }
 
@@ -235,18 +207,15 @@ impl Dispatcher {
         let wakes = !queue.deliveries.is_empty();
         drop(queue);
         if wakes {
-            self.wake();
+            self.wake.call();
         }
     }
 
-    fn wake(&self) {
-        // Refused only when the environment is ending: then nobody is there to hear.
-        self.wake.call((), ThreadsafeFunctionCallMode::NonBlocking);
-    }
-
-    fn take(&self) -> Vec<Delivery> {
+    /// What has come since the last time, unless it is to rest.
+    pub fn take(&self) -> Batch {
         let mut queue = self.lock();
-        if queue.resting { Vec::new() } else { queue.take() }
+        let deliveries = if queue.resting { Vec::new() } else { queue.take() };
+        Batch { deliveries, external_strings: self.engine_is_node }
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {

@@ -16,7 +16,7 @@ use crate::policy::options::{self, Options};
 use crate::policy::platform::Platform;
 use crate::session::Plan;
 
-/// What an environment needs of this side. Everything comes back through its `deliver` function.
+/// What an environment needs of this side. Everything comes back through `take`.
 #[napi]
 pub struct Host {
     dispatcher: Arc<Dispatcher>,
@@ -24,13 +24,15 @@ pub struct Host {
 
 #[napi]
 impl Host {
-    /// `externalStrings`: the engine may be given strings whose memory is ours.
+    /// `deliver` is called when there is something to take. `engineIsNode`: not Bun and not Deno, which have some of what Node.js exports
+    /// beside Node-API, and work differently.
     #[napi(constructor)]
     pub fn new(
-        #[napi(ts_arg_type = "(batch: unknown[]) => void")] deliver: Function<'_, Batch, Unknown<'static>>,
-        external_strings: bool,
+        env: Env,
+        #[napi(ts_arg_type = "() => void")] deliver: Function<'_, (), Unknown<'static>>,
+        engine_is_node: bool,
     ) -> napi::Result<Self> {
-        Ok(Self { dispatcher: Dispatcher::new(&deliver, external_strings)? })
+        Ok(Self { dispatcher: Dispatcher::new(&env, &deliver, engine_is_node)? })
     }
 
     /// Judges definitions and options before anything starts. All three are descriptions; `shape` is `one`, `group` or `normalize`.
@@ -40,6 +42,12 @@ impl Host {
             judged: judge(&definitions, &options, &host_env, &shape),
             dispatcher: self.dispatcher.clone(),
         }
+    }
+
+    /// What there is to deliver: `[kind, token, text, …]`.
+    #[napi(catch_unwind, ts_return_type = "unknown[]")]
+    pub fn take(&self) -> Batch {
+        self.dispatcher.take()
     }
 
     /// Keeps the event loop alive until `release`.

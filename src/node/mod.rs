@@ -4,8 +4,10 @@
 //! - [`connection`] — what JavaScript holds of one session
 //! - [`dispatcher`] — the one way back to the JavaScript thread, in batches
 //! - [`strings`] — long strings, made off the JavaScript thread
+//! - [`symbols`] — what the program exports beyond Node-API
 //! - [`texts`] — the long texts of a tool's result, apart from its JSON
 //! - [`values`] — what JavaScript values were given, from their description
+//! - [`wake`] — wakes the JavaScript thread
 //! - `panics` — panics on purpose, in a build for tests alone
 //! - [`io_thread`] — the one thread on which everything native runs
 
@@ -19,8 +21,10 @@ pub mod io_thread;
 #[cfg(feature = "panics")]
 pub mod panics;
 pub mod strings;
+pub mod symbols;
 pub mod texts;
 pub mod values;
+pub mod wake;
 
 use napi_derive::napi;
 

@@ -7,6 +7,7 @@
 #![expect(unsafe_code, reason = "napi-rs has external strings only where Node-API 10 is certain")]
 
 use std::ffi::{c_char, c_void};
+use std::mem::transmute;
 use std::ops::Range;
 use std::ptr;
 use std::sync::OnceLock;
@@ -14,7 +15,7 @@ use std::sync::OnceLock;
 use memchr::memchr;
 use napi::sys;
 
-use super::io_thread;
+use super::{io_thread, symbols};
 use crate::link::POOL_FROM;
 
 /// V8's own limit on 64 bits: beyond it, it would give no string and keep ours for ever.
@@ -231,37 +232,16 @@ impl External {
         KNOWN.get_or_init(Self::look_up).as_ref()
     }
 
-    #[cfg(feature = "slow-paths")]
     fn look_up() -> Option<Self> {
-        None
-    }
-
-    #[cfg(all(unix, not(feature = "slow-paths")))]
-    fn look_up() -> Option<Self> {
-        let symbol = |name: &std::ffi::CStr| {
-            // SAFETY: a name that ends in NUL, looked up in what the process has loaded already.
-            let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
-            (!found.is_null()).then_some(found)
-        };
-        let latin1 = symbol(c"node_api_create_external_string_latin1")?;
-        let utf16 = symbol(c"node_api_create_external_string_utf16")?;
+        let latin1 = symbols::find(c"node_api_create_external_string_latin1")?.as_ptr();
+        let utf16 = symbols::find(c"node_api_create_external_string_utf16")?.as_ptr();
         // SAFETY: the functions of these names have these types wherever there is Node-API (js_native_api.h).
-        unsafe { Some(Self { latin1: std::mem::transmute(latin1), utf16: std::mem::transmute(utf16) }) }
-    }
-
-    #[cfg(all(windows, not(feature = "slow-paths")))]
-    fn look_up() -> Option<Self> {
-        use windows_sys::Win32::System::LibraryLoader::{GetModuleHandleW, GetProcAddress};
-        // SAFETY: the module of the program itself, which exports Node-API (node.exe, electron.exe), and names that end in NUL.
-        let (latin1, utf16) = unsafe {
-            let program = GetModuleHandleW(ptr::null());
-            (
-                GetProcAddress(program, c"node_api_create_external_string_latin1".as_ptr().cast())?,
-                GetProcAddress(program, c"node_api_create_external_string_utf16".as_ptr().cast())?,
-            )
-        };
-        // SAFETY: as on Unix.
-        unsafe { Some(Self { latin1: std::mem::transmute(latin1), utf16: std::mem::transmute(utf16) }) }
+        unsafe {
+            Some(Self {
+                latin1: transmute::<*mut c_void, _>(latin1),
+                utf16: transmute::<*mut c_void, _>(utf16),
+            })
+        }
     }
 }
 
