@@ -1,17 +1,22 @@
 'use strict'
 
-// Nothing here loads the native binary: lib/host.js does, on the first call that needs it.
+// Nothing here loads the native binary: lib/host.js does, on the first call that needs it. What only agents need is loaded when it is asked
+// for: each file adds 0.2 ms to a start.
 const { connectMcpServer, connectMcpServers, normalizeMcpServers } = require('./lib/connect.js')
 const { McpError } = require('./lib/errors.js')
-const { resultFormats, toolFormats } = require('./lib/formats.js')
-const { createMcpTools } = require('./lib/tools.js')
 
 module.exports = {
   McpError,
   connectMcpServer,
   connectMcpServers,
-  createMcpTools,
+  get createMcpTools() {
+    return require('./lib/tools.js').createMcpTools
+  },
   normalizeMcpServers,
-  resultFormats,
-  toolFormats,
+  get resultFormats() {
+    return require('./lib/formats.js').resultFormats
+  },
+  get toolFormats() {
+    return require('./lib/formats.js').toolFormats
+  },
 }

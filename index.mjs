@@ -1,4 +1,6 @@
-export {
+import workflow from './index.js'
+
+export const {
   connectMcpServer,
   connectMcpServers,
   createMcpTools,
@@ -6,4 +8,4 @@ export {
   normalizeMcpServers,
   resultFormats,
   toolFormats,
-} from './index.js'
+} = workflow

@@ -1,5 +1,6 @@
 'use strict'
 
+const { isAbortSignal } = require('./aborts.js')
 const { invalidArgument } = require('./errors.js')
 const { theHost } = require('./host.js')
 
@@ -68,16 +69,6 @@ function jsonObject(path, value) {
   return text
 }
 
-function isAbortSignal(value) {
-  return (
-    typeof value === 'object' &&
-    value !== null &&
-    typeof value.aborted === 'boolean' &&
-    typeof value.addEventListener === 'function' &&
-    typeof value.removeEventListener === 'function'
-  )
-}
-
 function milliseconds(path, value) {
   if (value === undefined) return undefined
   if (typeof value === 'number' && value >= 1 && value <= LONGEST) return value
@@ -95,4 +86,4 @@ function refuseUnknown(path, given, known) {
   })
 }
 
-module.exports = { callOptions, isAbortSignal, jsonObject, refuseUnknown }
+module.exports = { callOptions, jsonObject, refuseUnknown }

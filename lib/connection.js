@@ -1,7 +1,9 @@
 'use strict'
 
-const { callOptions, isAbortSignal, jsonObject, refuseUnknown } = require('./call-options.js')
+const { isAbortSignal } = require('./aborts.js')
+const { callOptions, jsonObject, refuseUnknown } = require('./call-options.js')
 const { invalidArgument } = require('./errors.js')
+const { deepFreeze } = require('./freeze.js')
 const { safely, textOf } = require('./host.js')
 const { toolResult } = require('./results.js')
 
@@ -277,24 +279,4 @@ function progress(text) {
   return progress
 }
 
-/**
- * Freezes JSON values. Iterative: a server may nest its schemas deeper than the stack goes. And without the keys of arrays: a list of
- * ten million numbers would become as many strings.
- */
-function deepFreeze(root) {
-  if (!isReference(root)) return root
-  const waiting = [root]
-  while (waiting.length > 0) {
-    const value = waiting.pop()
-    Object.freeze(value)
-    const members = Array.isArray(value) ? value : Object.values(value)
-    for (const member of members) if (isReference(member)) waiting.push(member)
-  }
-  return root
-}
-
-function isReference(value) {
-  return typeof value === 'object' && value !== null
-}
-
-module.exports = { ConnectionState, McpServerConnection, deepFreeze }
+module.exports = { ConnectionState, McpServerConnection }
