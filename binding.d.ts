@@ -13,6 +13,8 @@ export declare const __napiBindingTarget: 'native' | 'wasm32-wasi' | 'wasm32-was
 export declare class Connection {
   /** Calls a tool; the outcome comes under `token`. The result is the call's id for `cancel`, -1 when it has failed already. */
   callTool(token: number, name: string, arguments: string, options?: CallOptions | undefined | null): number
+  /** As `callTool`, with the arguments in pieces: see `jsonPieces` in lib/call-options.js. */
+  callToolInPieces(token: number, name: string, pieces: Array<string>, options?: CallOptions | undefined | null): number
   /** Sends any request; as `callTool`. */
   request(token: number, method: string, params?: string | undefined | null, options?: CallOptions | undefined | null): number
   /** Lists the tools again; the outcome, a JSON array, comes under `token`. */

@@ -14,6 +14,9 @@ const KNOWN = [
   'meta',
 ]
 
+/** Shorter strings are not worth a second look. */
+const LONG_STRING = 64 * 1024
+
 /** Longest time a timer of the runtime takes: 2^31 - 1 ms, about 24 days. */
 const LONGEST = 2 ** 31 - 1
 
@@ -48,6 +51,55 @@ function callOptions(given) {
     meta: meta === undefined ? undefined : jsonObject('options.meta', meta),
   }
   return { signal, onProgress, native }
+}
+
+/**
+ * As `jsonObject`. Where the object has long strings, its pieces: in turns JSON text and such a string as it is, for src/node/pieces.rs to write:
+ * `JSON.stringify` takes a millisecond for a megabyte of it.
+ *
+ * @returns {string | string[]}
+ */
+function jsonPieces(path, value) {
+  try {
+    if (hasLongString(value)) return pieces(value)
+  } catch {
+    // A getter that throws: `jsonObject` has the words for it.
+  }
+  return jsonObject(path, value)
+}
+
+function hasLongString(value) {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
+  for (const key in value) {
+    if (isLong(value[key])) return value.toJSON === undefined
+  }
+  return false
+}
+
+function isLong(value) {
+  // Half a pair of surrogates has to become an escape, which no UTF-8 can say.
+  return typeof value === 'string' && value.length >= LONG_STRING && value.isWellFormed?.() === true
+}
+
+function pieces(object) {
+  const pieces = []
+  let text = '{'
+  let separator = ''
+  for (const key of Object.keys(object)) {
+    const value = object[key]
+    if (isLong(value)) {
+      pieces.push(`${text}${separator}${JSON.stringify(key)}:`, value)
+      text = ''
+    } else {
+      // In an object of its own, so that its `toJSON` is given the key; empty where JSON leaves the value out.
+      const member = JSON.stringify({ [key]: value }).slice(1, -1)
+      if (member === '') continue
+      text += separator + member
+    }
+    separator = ','
+  }
+  pieces.push(`${text}}`)
+  return pieces
 }
 
 /** The text of a value that must be a JSON object. Nothing that cannot be sent is ever begun. */
@@ -86,4 +138,4 @@ function refuseUnknown(path, given, known) {
   })
 }
 
-module.exports = { callOptions, jsonObject, refuseUnknown }
+module.exports = { callOptions, jsonObject, jsonPieces, refuseUnknown }

@@ -1,7 +1,7 @@
 'use strict'
 
 const { isAbortSignal } = require('./aborts.js')
-const { callOptions, jsonObject, refuseUnknown } = require('./call-options.js')
+const { callOptions, jsonObject, jsonPieces, refuseUnknown } = require('./call-options.js')
 const { invalidArgument } = require('./errors.js')
 const { deepFreeze } = require('./freeze.js')
 const { safely, textOf } = require('./host.js')
@@ -61,10 +61,12 @@ class McpServerConnection {
 
   async callTool(nameOrParams, argsOrSchema, given) {
     const call = toolCall(nameOrParams, argsOrSchema, given)
-    const args = call.args === undefined ? '{}' : jsonObject('arguments', call.args)
+    const args = call.args === undefined ? '{}' : jsonPieces('arguments', call.args)
     const { signal, onProgress, native } = call.options
     const outcome = await this.#perform(signal, onProgress, token =>
-      this.#native.callTool(token, call.name, args, native),
+      typeof args === 'string'
+        ? this.#native.callTool(token, call.name, args, native)
+        : this.#native.callToolInPieces(token, call.name, args, native),
     )
     return toolResult(textOf(outcome), this.id)
   }

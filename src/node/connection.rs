@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
 use super::dispatcher::Dispatcher;
+use super::pieces;
 use crate::error::{ErrorCode, McpError};
 use crate::session::calls::{OnProgress, Settle, Terms};
 use crate::session::{Asked, CloseInfo, Event, Owner, Plan, Reason, Session, Welcome, connect};
@@ -52,10 +53,19 @@ impl Connection {
         arguments: String,
         options: Option<CallOptions>,
     ) -> i64 {
-        let settle = self.answer(token, true);
-        let Some(session) = self.session.get() else { return refused(settle) };
-        let (terms, meta) = self.terms("call", token, options);
-        call_id(session.call_tool(&name, &arguments, Asked { terms, meta: meta.as_deref() }, settle))
+        self.begin_call(token, &name, arguments, options)
+    }
+
+    /// As `callTool`, with the arguments in pieces: see `jsonPieces` in lib/call-options.js.
+    #[napi(catch_unwind)]
+    pub fn call_tool_in_pieces(
+        &self,
+        token: i64,
+        name: String,
+        pieces: Vec<String>,
+        options: Option<CallOptions>,
+    ) -> i64 {
+        self.begin_call(token, &name, pieces::joined(&pieces), options)
     }
 
     /// Sends any request; as `callTool`.
@@ -166,6 +176,13 @@ impl Connection {
         if let Some(session) = self.session.get() {
             session.close(reason);
         }
+    }
+
+    fn begin_call(&self, token: i64, name: &str, arguments: String, options: Option<CallOptions>) -> i64 {
+        let settle = self.answer(token, true);
+        let Some(session) = self.session.get() else { return refused(settle) };
+        let (terms, meta) = self.terms("call", token, options);
+        call_id(session.call_tool(name, arguments, Asked { terms, meta: meta.as_deref() }, settle))
     }
 
     fn answer(&self, token: i64, is_tool_result: bool) -> Settle {

@@ -3,6 +3,8 @@
 //! - [`host`] — one per JavaScript environment: judges definitions, starts connections
 //! - [`connection`] — what JavaScript holds of one session
 //! - [`dispatcher`] — the one way back to the JavaScript thread, in batches
+//! - [`pieces`] — arguments with long strings
+//! - [`scan`] — plain text in JSON strings
 //! - [`strings`] — long strings, made off the JavaScript thread
 //! - [`symbols`] — what the program exports beyond Node-API
 //! - [`texts`] — the long texts of a tool's result, apart from its JSON
@@ -20,6 +22,8 @@ pub mod host;
 pub mod io_thread;
 #[cfg(feature = "panics")]
 pub mod panics;
+pub mod pieces;
+pub mod scan;
 pub mod strings;
 pub mod symbols;
 pub mod texts;

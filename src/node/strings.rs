@@ -15,6 +15,7 @@ use std::sync::OnceLock;
 use memchr::memchr;
 use napi::sys;
 
+use super::scan::{ASCII, plain_length};
 use super::{io_thread, symbols};
 use crate::link::POOL_FROM;
 
@@ -54,7 +55,7 @@ impl JsString {
         // Cut between characters, at quotes.
         let mut rest = std::str::from_utf8(body).unwrap_or_default();
         while !rest.is_empty() {
-            let length = plain_length::<true>(rest.as_bytes());
+            let length = plain_length::<ASCII>(rest.as_bytes());
             units.push_ascii(&rest.as_bytes()[..length]);
             rest = &rest[length..];
             match rest.bytes().next() {
@@ -310,29 +311,6 @@ impl From<Units> for JsString {
     }
 }
 
-/// How many bytes from the front on are neither a quote nor a backslash, and, if asked for, ASCII. Eight at a time: in source code an escape
-/// follows after ten bytes, and a search of `memchr` costs as much as these ten.
-pub fn plain_length<const ASCII: bool>(text: &[u8]) -> usize {
-    const ONES: u64 = u64::from_ne_bytes([0x01; 8]);
-    const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
-    // The high bit of each byte that is zero, and of bytes above such a one, which do not matter.
-    let zeros = |word: u64| word.wrapping_sub(ONES) & !word & HIGH;
-    let mut length = 0;
-    for eight in text.chunks_exact(8) {
-        let word = u64::from_le_bytes(eight.try_into().unwrap_or_default());
-        let quote = zeros(word ^ u64::from_ne_bytes([b'"'; 8]));
-        let backslash = zeros(word ^ u64::from_ne_bytes([b'\\'; 8]));
-        let special = quote | backslash | if ASCII { word & HIGH } else { 0 };
-        if special != 0 {
-            return length + special.trailing_zeros() as usize / 8;
-        }
-        length += 8;
-    }
-    let rest = &text[length..];
-    let ends = |byte: &u8| matches!(byte, b'"' | b'\\') || (ASCII && !byte.is_ascii());
-    length + rest.iter().position(ends).unwrap_or(rest.len())
-}
-
 /// The UTF-16 unit that an escape stands for, and the length of the escape, which is valid.
 fn escape(text: &[u8]) -> (u16, usize) {
     let unit = match text.get(1) {
@@ -362,19 +340,6 @@ mod tests {
             match self {
                 Self::Latin1 { bytes, part } => bytes[part.clone()].iter().copied().map(char::from).collect(),
                 Self::Utf16(units) => String::from_utf16_lossy(units),
-            }
-        }
-    }
-
-    #[test]
-    fn plain_is_what_is_ascii_up_to_a_quote_or_a_backslash() {
-        for length in 0..40 {
-            for end in ["", "\"", "\\n", "é", "完", "\"\\é", "é\""] {
-                let text = format!("{}{end} and more", "a~ \u{1}!#[]".repeat(9).split_at(length).0);
-                let expected = if end.is_empty() { text.len() } else { length };
-                assert_eq!(plain_length::<true>(text.as_bytes()), expected, "{text}");
-                let expected = text.find(['"', '\\']).unwrap_or(text.len());
-                assert_eq!(plain_length::<false>(text.as_bytes()), expected, "{text}");
             }
         }
     }

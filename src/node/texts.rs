@@ -6,7 +6,8 @@
 
 use std::ops::Range;
 
-use super::strings::{JsString, plain_length};
+use super::scan::{ANY, plain_length};
+use super::strings::JsString;
 
 /// Shorter texts are not worth an array, nor a string outside of V8's heap.
 pub const LONG: usize = 32 * 1024;
@@ -138,7 +139,7 @@ impl Reader<'_> {
         let start = self.at + 1;
         self.at = start;
         loop {
-            self.at += plain_length::<false>(self.json.get(self.at..)?);
+            self.at += plain_length::<ANY>(self.json.get(self.at..)?);
             if *self.json.get(self.at)? == b'"' {
                 break;
             }
