@@ -7,8 +7,9 @@ use napi::bindgen_prelude::{Function, Unknown};
 use napi_derive::napi;
 use serde_json::Value;
 
+use super::batch::Batch;
 use super::connection::Connection;
-use super::dispatcher::{Batch, Dispatcher};
+use super::dispatcher::Dispatcher;
 use super::{io_thread, values};
 use crate::error::McpError;
 use crate::policy::definition::{self, Definition};

@@ -2,22 +2,24 @@
 //!
 //! - [`host`] — one per JavaScript environment: judges definitions, starts connections
 //! - [`connection`] — what JavaScript holds of one session
-//! - [`dispatcher`] — the one way back to the JavaScript thread, in batches
+//! - [`dispatcher`], [`batch`] — the one way back to the JavaScript thread, in batches
+//! - [`wake`] — how that thread learns of them
 //! - [`pieces`] — arguments with long strings
 //! - [`scan`] — plain text in JSON strings
-//! - [`strings`] — long strings, made off the JavaScript thread
+//! - [`strings`], [`external`] — long strings, made off the JavaScript thread and handed over to it
 //! - [`symbols`] — what the program exports beyond Node-API
 //! - [`texts`] — the long texts of a tool's result, apart from its JSON
 //! - [`values`] — what JavaScript values were given, from their description
-//! - [`wake`] — wakes the JavaScript thread
 //! - `panics` — panics on purpose, in a build for tests alone
 //! - [`io_thread`] — the one thread on which everything native runs
 
 #![expect(clippy::needless_pass_by_value, reason = "napi-rs gives owned arguments")]
 #![expect(clippy::must_use_candidate, reason = "the callers are JavaScript")]
 
+pub mod batch;
 pub mod connection;
 pub mod dispatcher;
+pub mod external;
 pub mod host;
 pub mod io_thread;
 #[cfg(feature = "panics")]

@@ -51,18 +51,28 @@ pub fn cut(result: String) -> Result<Cut, String> {
 fn find(json: &[u8]) -> Option<Vec<(u32, Range<usize>)>> {
     let mut reader = Reader { json, at: 0 };
     let mut found = None;
-    while let Some(is_content) = reader.is_next_key(b"content")? {
-        if !is_content {
-            reader.skip_value()?;
-            continue;
-        }
-        let texts = reader.long_texts()?;
-        let length: usize = texts.iter().map(|(_, text)| text.len()).sum();
-        if length < json.len() / 2 || found.replace(texts).is_some() {
-            return None;
+    loop {
+        match reader.next_key(b"content")? {
+            Key::End => return found,
+            Key::Other => reader.skip_value()?,
+            Key::Named => {
+                let texts = reader.long_texts()?;
+                let length: usize = texts.iter().map(|(_, text)| text.len()).sum();
+                if length < json.len() / 2 || found.replace(texts).is_some() {
+                    return None;
+                }
+            }
         }
     }
-    found
+}
+
+/// What comes next in an object.
+enum Key {
+    /// The key that was looked for; its value follows.
+    Named,
+    /// Another; its value follows.
+    Other,
+    End,
 }
 
 /// Goes through valid JSON once, from front to back.
@@ -72,27 +82,27 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads on to the next member of an object, from its `{` on: whether its key is `name`. `Some(None)` behind the last one; `None` where
-    /// there is no object, or the key would have to be decoded to tell.
-    fn is_next_key(&mut self, name: &[u8]) -> Option<Option<bool>> {
+    /// Reads on to the value of the next member of an object, from its `{` on. `None` where there is no object, or the key would have to be
+    /// decoded to tell.
+    fn next_key(&mut self, name: &[u8]) -> Option<Key> {
         let before = self.peek()?;
         if !matches!(before, b'{' | b',' | b'}') {
             return None;
         }
         self.at += 1;
+        if before == b'}' {
+            return Some(Key::End);
+        }
         if before == b'{' && self.peek()? == b'}' {
             self.at += 1;
-            return Some(None);
-        }
-        if before == b'}' {
-            return Some(None);
+            return Some(Key::End);
         }
         self.peek()?;
         let key = self.string()?;
         let key = &self.json[key];
         self.peek()?;
         self.at += 1;
-        (!key.contains(&b'\\')).then_some(Some(key == name))
+        (!key.contains(&b'\\')).then_some(if key == name { Key::Named } else { Key::Other })
     }
 
     /// The long texts of the items of an array.
@@ -106,7 +116,10 @@ impl Reader<'_> {
             match self.peek()? {
                 b']' => break,
                 b'{' => {
-                    texts.extend(self.text()?.filter(|text| text.len() >= LONG).map(|text| (index, text)))
+                    let text = self.text()?;
+                    if text.len() >= LONG {
+                        texts.push((index, text));
+                    }
                 }
                 _ => self.skip_value()?,
             }
@@ -116,22 +129,21 @@ impl Reader<'_> {
         Some(texts)
     }
 
-    /// The body of the string that is the `text` of an object.
-    fn text(&mut self) -> Option<Option<Range<usize>>> {
+    /// The body of the string that is the `text` of an object; empty where there is none.
+    fn text(&mut self) -> Option<Range<usize>> {
         let mut text = None;
-        while let Some(is_text) = self.is_next_key(b"text")? {
-            if is_text && text.is_some() {
-                return None;
-            }
-            if self.peek()? == b'"' {
-                let body = self.string()?;
-                text = if is_text { Some(Some(body)) } else { text };
-            } else {
-                self.skip_value()?;
-                text = if is_text { Some(None) } else { text };
+        loop {
+            match self.next_key(b"text")? {
+                Key::End => return Some(text.unwrap_or_default()),
+                Key::Named if text.is_some() => return None,
+                Key::Named if self.peek()? == b'"' => text = Some(self.string()?),
+                Key::Named => {
+                    self.skip_value()?;
+                    text = Some(Range::default());
+                }
+                Key::Other => self.skip_value()?,
             }
         }
-        Some(text.flatten())
     }
 
     /// The body of a string.
@@ -153,7 +165,9 @@ impl Reader<'_> {
         let mut depth = 0_usize;
         loop {
             match self.peek()? {
-                b'"' => drop(self.string()?),
+                b'"' => {
+                    self.string()?;
+                }
                 b'{' | b'[' => {
                     depth += 1;
                     self.at += 1;

@@ -8,7 +8,7 @@
 
 use std::ffi::{c_int, c_void};
 use std::mem::transmute;
-use std::ptr;
+use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -224,14 +224,20 @@ const ASYNC: c_int = 1;
 
 type Callback = unsafe extern "C" fn(handle: *mut c_void);
 
+type Act = unsafe extern "C" fn(handle: *mut c_void);
+type HandleSize = unsafe extern "C" fn(kind: c_int) -> usize;
+type AsyncInit = unsafe extern "C" fn(uv_loop: *mut c_void, handle: *mut c_void, woken: Callback) -> c_int;
+type AsyncSend = unsafe extern "C" fn(handle: *mut c_void) -> c_int;
+type Close = unsafe extern "C" fn(handle: *mut c_void, closed: Callback);
+
 /// What is used of libuv 1.x, all of which any Node.js exports for its addons.
 struct Libuv {
-    handle_size: unsafe extern "C" fn(kind: c_int) -> usize,
-    async_init: unsafe extern "C" fn(uv_loop: *mut c_void, handle: *mut c_void, woken: Callback) -> c_int,
-    async_send: unsafe extern "C" fn(handle: *mut c_void) -> c_int,
-    reference: unsafe extern "C" fn(handle: *mut c_void),
-    unreference: unsafe extern "C" fn(handle: *mut c_void),
-    close: unsafe extern "C" fn(handle: *mut c_void, closed: Callback),
+    handle_size: HandleSize,
+    async_init: AsyncInit,
+    async_send: AsyncSend,
+    reference: Act,
+    unreference: Act,
+    close: Close,
 }
 
 impl Libuv {
@@ -241,15 +247,18 @@ impl Libuv {
     }
 
     fn look_up() -> Option<Self> {
+        let [handle_size, async_init, async_send, reference, unreference, close] =
+            [c"uv_handle_size", c"uv_async_init", c"uv_async_send", c"uv_ref", c"uv_unref", c"uv_close"]
+                .map(|name| symbols::find(name).map(NonNull::as_ptr));
         // SAFETY: the functions of these names have these types in every libuv 1.x (uv.h), with handles as plain pointers.
         unsafe {
             Some(Self {
-                handle_size: transmute::<*mut c_void, _>(symbols::find(c"uv_handle_size")?.as_ptr()),
-                async_init: transmute::<*mut c_void, _>(symbols::find(c"uv_async_init")?.as_ptr()),
-                async_send: transmute::<*mut c_void, _>(symbols::find(c"uv_async_send")?.as_ptr()),
-                reference: transmute::<*mut c_void, _>(symbols::find(c"uv_ref")?.as_ptr()),
-                unreference: transmute::<*mut c_void, _>(symbols::find(c"uv_unref")?.as_ptr()),
-                close: transmute::<*mut c_void, _>(symbols::find(c"uv_close")?.as_ptr()),
+                handle_size: transmute::<*mut c_void, HandleSize>(handle_size?),
+                async_init: transmute::<*mut c_void, AsyncInit>(async_init?),
+                async_send: transmute::<*mut c_void, AsyncSend>(async_send?),
+                reference: transmute::<*mut c_void, Act>(reference?),
+                unreference: transmute::<*mut c_void, Act>(unreference?),
+                close: transmute::<*mut c_void, Close>(close?),
             })
         }
     }

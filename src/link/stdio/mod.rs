@@ -223,7 +223,9 @@ impl Stdio {
         };
         match messages {
             Ok(messages) => {
-                messages.into_iter().for_each(|message| receiver.arrived(Arrival::Message(message)));
+                for message in messages {
+                    receiver.arrived(Arrival::Message(message));
+                }
             }
             Err(noise) => self.heard_noise(&noise, receiver),
         }
