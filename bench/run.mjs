@@ -25,7 +25,7 @@ const { values: given } = parseArgs({
     rounds: { type: 'string' },
   },
 })
-const rounds = Number(given.rounds ?? (given.quick ? 2 : 7))
+const rounds = Number(given.rounds ?? (given.quick ? 2 : 5))
 const rows = chosen(given.only)
 
 prepare()

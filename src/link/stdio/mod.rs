@@ -208,18 +208,14 @@ impl Stdio {
 
     async fn line(&self, line: Vec<u8>, receiver: &dyn Receiver) {
         let messages = if line.len() > POOL_FROM {
-            match tokio::task::spawn_blocking(|| envelope::parse_long(text(line))).await {
+            match tokio::task::spawn_blocking(|| envelope::parse_owned(text(line))).await {
                 Ok(messages) => messages,
                 // Ends the link, which settles the call that the message may have answered.
                 Err(lost) if lost.is_panic() => std::panic::resume_unwind(lost.into_panic()),
                 Err(_) => return,
             }
         } else {
-            let line = text(line);
-            match envelope::parse(&line) {
-                Line::Messages(messages) => Ok(messages),
-                Line::Noise => Err(line),
-            }
+            envelope::parse_owned(text(line))
         };
         match messages {
             Ok(messages) => {
