@@ -8,7 +8,7 @@ const { McpError } = require('./errors.js')
  * `content` is [] and `isError` false where the server left them out (design of the protocol before 2025-06-18).
  */
 function toolResult(text, serverId) {
-  const result = typeof text === 'string' ? parse(text, serverId) : putTogether(text, serverId)
+  const result = resultObject(text, serverId)
   if (result.resultType !== undefined && result.resultType !== 'complete') throw unfinished(result, serverId)
   if (result.content === undefined) result.content = []
   if (!Array.isArray(result.content)) throw invalid('its content is no array', serverId)
@@ -17,9 +17,12 @@ function toolResult(text, serverId) {
   return result
 }
 
-function putTogether(parts, serverId) {
-  const result = parse(parts[0], serverId)
-  for (let part = 1; part < parts.length; part += 2) result.content[parts[part]].text = parts[part + 1]
+/** The object that a result is, whatever is in it. */
+function resultObject(text, serverId) {
+  if (typeof text === 'string') return parse(text, serverId)
+  const [json, ...texts] = text
+  const result = parse(json, serverId)
+  for (let place = 0; place < texts.length; place += 2) result.content[texts[place]].text = texts[place + 1]
   return result
 }
 

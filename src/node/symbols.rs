@@ -1,7 +1,10 @@
 //! What the program that loaded us exports beyond the Node-API that every host has. Looked up by name at run time: what is missing is done
 //! without.
 
-#![expect(unsafe_code, reason = "looking up symbols is a matter of pointers")]
+#![cfg_attr(
+    not(feature = "slow-paths"),
+    expect(unsafe_code, reason = "looking up symbols is a matter of pointers")
+)]
 
 use std::ffi::{CStr, c_void};
 use std::ptr::NonNull;

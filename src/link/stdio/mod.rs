@@ -26,7 +26,7 @@ use self::noise::Noise;
 use self::pipe::Pipe;
 use self::read::{LAST_READ_MAX, Read, read_now, read_some};
 use self::stderr::{Stderr, telling_line};
-use super::envelope::{self, Line};
+use super::envelope;
 use super::{Arrival, End, Frame, Gone, Link, POOL_FROM, Receiver, STDERR_IN_ERRORS, Sent};
 use crate::error::{ErrorCode, McpError};
 use crate::policy::redact::Redactor;
@@ -36,6 +36,9 @@ use crate::process::{self, Command, Ended, Process, SpawnError, Waits};
 /// How long the exit code is waited for after stdout or stdin has ended, and the end of stderr after the exit.
 const EXIT_WAIT: Duration = Duration::from_millis(250);
 const STDERR_WAIT: Duration = Duration::from_millis(100);
+
+/// A line that goes on after so much, which is what a pipe holds, is likely to be followed by others.
+const WIDEN_FROM: usize = 64 * 1024;
 
 /// What a stdio link is made from.
 pub struct Opening {
@@ -162,6 +165,7 @@ impl Stdio {
     async fn read(&self, stdout: &mut Output, limit: usize, receiver: &dyn Receiver) -> Result<(), McpError> {
         let mut lines = Lines::new(limit);
         let mut last_bytes = None;
+        let mut is_wide = false;
         // Most servers that stop reading are about to leave, and then there is more to say.
         let deaf = async {
             self.deaf.notified().await;
@@ -195,6 +199,10 @@ impl Stdio {
                         return Err(self.too_large(limit, "answers no call that could be told"));
                     }
                 }
+            }
+            if !is_wide && lines.length() > WIDEN_FROM {
+                is_wide = true;
+                pipes::widen(stdout);
             }
             if lines.is_endless() {
                 return Err(self.too_large(limit, "had no end after four times of it"));
