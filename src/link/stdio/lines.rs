@@ -82,6 +82,10 @@ impl Lines {
         };
         let chunk = if self.skipping.is_some() || end - self.start > self.limit {
             self.skip_to(end);
+            // However large the pieces are in which it comes.
+            if self.is_endless() {
+                return None;
+            }
             let id = self.skipping.take().and_then(|skipping| skipping.finder.finish());
             Chunk::TooLarge { id }
         } else if end - self.start > HAND_OVER_FROM {
@@ -185,6 +189,14 @@ mod tests {
             assert_eq!(lines.next_chunk(), None);
             assert!(lines.buffer.len() <= 1100);
         }
+        assert!(lines.is_endless());
+    }
+
+    #[test]
+    fn a_line_of_more_than_four_times_the_limit_is_endless_also_where_its_end_comes_along() {
+        let long = format!("{{\"id\":5,\"x\":\"{}\"}}\n", "x".repeat(500));
+        let (all, lines) = chunks(100, &[long.as_bytes()]);
+        assert_eq!(all, []);
         assert!(lines.is_endless());
     }
 
