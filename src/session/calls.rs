@@ -6,9 +6,10 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use crate::error::{ErrorCode, McpError};
 use crate::link::envelope::AnswerId;
@@ -196,7 +197,7 @@ impl Calls {
                 None => self.changed.notified().await,
                 Some(deadline) => tokio::select! {
                     () = self.changed.notified() => {}
-                    () = tokio::time::sleep_until(deadline.into()) => self.take_expired().into_iter().for_each(&expired),
+                    () = tokio::time::sleep_until(deadline) => self.take_expired().into_iter().for_each(&expired),
                 },
             }
         }

@@ -18,6 +18,7 @@ use super::listing::LISTING;
 use super::{Owner, Session, Shared, handshake, milliseconds, wire};
 use crate::error::{ErrorCode, McpError};
 use crate::link::stdio::{self, Opening};
+use crate::link::{Link, Receiver};
 use crate::policy::definition::Definition;
 use crate::policy::environment;
 use crate::policy::nearest::nearest;
@@ -49,6 +50,17 @@ pub struct Welcome(pub String);
 /// Starts a server and waits until its tools are known. Must run on the I/O thread. When `cancelled` resolves first, the server is
 /// stopped and the error is `ERR_MCP_CLOSED`.
 pub async fn connect(
+    plan: Plan,
+    owner: Arc<dyn Owner>,
+    cancelled: impl Future<Output = ()>,
+) -> Result<(Session, Welcome), McpError> {
+    let open = async |opening, receiver| Ok(stdio::open(opening, receiver).await? as Arc<dyn Link>);
+    connect_through(open, plan, owner, cancelled).await
+}
+
+/// As [`connect`], over whatever link `open` gives.
+pub async fn connect_through(
+    open: impl AsyncFnOnce(Opening, Arc<dyn Receiver>) -> Result<Arc<dyn Link>, McpError>,
     plan: Plan,
     owner: Arc<dyn Owner>,
     cancelled: impl Future<Output = ()>,
@@ -89,10 +101,11 @@ pub async fn connect(
     };
     let limit = plan.options.connect_timeout.unwrap_or(plan.definition.timeout);
     let mut phase = Phase::Start;
+    let inbox = Arc::new(Inbox(shared.clone()));
     let outcome = tokio::select! {
         biased;
         () = cancelled => Err(shared.closed_error()),
-        outcome = tokio::time::timeout(limit, start(&shared, opening, &plan.options, &mut phase)) => {
+        outcome = tokio::time::timeout(limit, start(&shared, open(opening, inbox), &plan.options, &mut phase)) => {
             outcome.unwrap_or_else(|_| Err(McpError::new(ErrorCode::Timeout, "")))
         }
     };
@@ -119,13 +132,12 @@ pub async fn connect(
 
 async fn start(
     shared: &Arc<Shared>,
-    opening: Opening,
+    opening: impl Future<Output = Result<Arc<dyn Link>, McpError>>,
     options: &Options,
     phase: &mut Phase,
 ) -> Result<String, McpError> {
-    let link = stdio::open(opening, Arc::new(Inbox(shared.clone()))).await?;
     // Set once, here: nothing before this line can have sent anything.
-    let _ = shared.link.set(link);
+    let _ = shared.link.set(opening.await?);
     let keeper = shared.clone();
     tokio::spawn(async move { keeper.calls.keep_deadlines(|call: Expired| keeper.expired(call)).await });
     *phase = Phase::Handshake;

@@ -16,7 +16,7 @@ mod inbox;
 pub mod listing;
 mod wire;
 
-pub use connect::{Plan, Welcome, connect};
+pub use connect::{Plan, Welcome, connect, connect_through};
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
