@@ -126,6 +126,16 @@ impl Calls {
         Some(id)
     }
 
+    /// An id for a request that is no call: nobody waits for its answer.
+    pub fn reserve(&self) -> Option<u64> {
+        let mut state = self.lock();
+        if state.gone.is_some() {
+            return None;
+        }
+        state.last_id += 1;
+        Some(state.last_id)
+    }
+
     /// Settles the call that an answer names.
     pub fn answered(&self, id: &AnswerId, outcome: Outcome) {
         if let Some(settle) = self.claim(id, outcome.is_err()) {

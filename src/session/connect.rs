@@ -15,6 +15,7 @@ use super::calls::{Calls, Expired};
 use super::failed_start::{Phase, explain};
 use super::inbox::Inbox;
 use super::listing::LISTING;
+use super::subscription::Subscription;
 use super::{Owner, Session, Shared, handshake, milliseconds, wire};
 use crate::error::{ErrorCode, McpError};
 use crate::link::stdio::{self, Opening};
@@ -76,6 +77,7 @@ pub async fn connect_through(
         listens: plan.options.listens,
         waits: Waits { end_of_input: shutdown.end_of_input, terminate: shutdown.terminate },
         timeout: plan.definition.timeout,
+        max_message_bytes: plan.options.max_message_bytes,
         runtime: tokio::runtime::Handle::current(),
         owner,
         link: OnceLock::new(),
@@ -84,6 +86,7 @@ pub async fn connect_through(
         names: Mutex::new(HashSet::new()),
         listing: tokio::sync::Mutex::new(()),
         refresh_wanted: AtomicBool::new(false),
+        subscription: Subscription::default(),
         closing: AtomicBool::new(false),
         life: Mutex::default(),
         closed: watch::Sender::new(None),
@@ -143,6 +146,8 @@ async fn start(
     *phase = Phase::Handshake;
     let negotiated = handshake::negotiate(shared, options.protocol).await?;
     let _ = shared.negotiated.set(negotiated);
+    // Before the list, so that no change is lost between the two.
+    shared.subscribe();
     *phase = Phase::Listing;
     let _one_at_a_time = shared.listing.lock().await;
     shared.list(LISTING, None).await.map(|tools| shared.set_tools(tools))
@@ -152,6 +157,7 @@ async fn start(
 async fn stop(shared: &Arc<Shared>, error: &McpError) {
     shared.closing.store(true, Ordering::Release);
     shared.calls.end(error, &shared.closed_error());
+    shared.subscription.end();
     let Some(link) = shared.link.get().cloned() else { return };
     let end_of_input = shared.waits.end_of_input.min(FAILED_END_OF_INPUT);
     let waits = Waits { end_of_input, ..shared.waits };
