@@ -55,13 +55,13 @@ pub async fn connect(
     owner: Arc<dyn Owner>,
     cancelled: impl Future<Output = ()>,
 ) -> Result<(Session, Welcome), McpError> {
-    let open = async |opening, receiver| Ok(stdio::open(opening, receiver).await? as Arc<dyn Link>);
+    let open = |opening, receiver| async { Ok(stdio::open(opening, receiver).await? as Arc<dyn Link>) };
     connect_through(open, plan, owner, cancelled).await
 }
 
 /// As [`connect`], over whatever link `open` gives.
-pub async fn connect_through(
-    open: impl AsyncFnOnce(Opening, Arc<dyn Receiver>) -> Result<Arc<dyn Link>, McpError>,
+pub async fn connect_through<L: Future<Output = Result<Arc<dyn Link>, McpError>>>(
+    open: impl FnOnce(Opening, Arc<dyn Receiver>) -> L,
     plan: Plan,
     owner: Arc<dyn Owner>,
     cancelled: impl Future<Output = ()>,
