@@ -9,10 +9,11 @@ use serde_json::value::RawValue;
 use workflow_mcp::link::envelope::{AnswerId, Line, Message, answer_id_text, parse};
 use workflow_mcp::link::stdio::intake::Intake;
 use workflow_mcp::link::stdio::noise::Noise;
+use workflow_mcp::link::stdio::oversize::IdFinder;
 use workflow_mcp::link::{Arrival, Receiver};
 use workflow_mcp::policy::redact::Redactor;
 
-use crate::script::reader::messages;
+use crate::script::reader::{messages, parts};
 
 /// An id longer than this is none of ours, in a line that streams by.
 const ID_MAX: usize = 32;
@@ -36,6 +37,9 @@ pub(crate) fn check(bytes: &[u8]) {
     let limit = usize::from(*limit) + 1;
     let cut = usize::from(*cut) + 1;
     let whole = taken_in(stream, limit, stream.len().max(1));
+    let expected = expected(stream, limit);
+    assert_eq!(whole.0[..], expected[..whole.0.len()]);
+    assert!(whole.1 || whole.0.len() == expected.len(), "messages are missing");
     for size in [1, cut] {
         let cut = taken_in(stream, limit, size);
         // Where a breach of the limit is noticed depends on the reads, what came before it does not.
@@ -51,6 +55,30 @@ pub(crate) fn check(bytes: &[u8]) {
             check_id(line);
         }
     }
+}
+
+/// What arrives where nothing breaches the protocol, line by line.
+fn expected(stream: &[u8], limit: usize) -> Vec<String> {
+    let mut lines = stream.split(|byte| *byte == b'\n').peekable();
+    let lines = std::iter::from_fn(|| lines.next().map(|line| (line, lines.peek().is_none())));
+    let arrivals = lines.flat_map(|(line, is_last)| {
+        if line.len() > limit {
+            // Without its newline it is not over yet.
+            let id = id_of(line).filter(|_| !is_last);
+            return id.map(|id| Arrival::TooLarge { id, limit }).into_iter().collect();
+        }
+        match parse(&String::from_utf8_lossy(line)) {
+            Line::Messages(messages) => messages.into_iter().map(Arrival::Message).collect(),
+            Line::Noise => Vec::new(),
+        }
+    });
+    arrivals.map(|arrival| format!("{arrival:?}")).collect()
+}
+
+fn id_of(line: &[u8]) -> Option<String> {
+    let mut finder = IdFinder::default();
+    finder.feed(line);
+    finder.finish()
 }
 
 /// All arrivals, whether the protocol was breached, and how many lines were noise.
@@ -128,14 +156,13 @@ fn check_line(line: &str) {
 fn check_id(line: &str) {
     let line = line.trim_matches([' ', '\t', '\r', '\u{feff}']);
     let is_object = line.starts_with('{') && serde_json::from_str::<&RawValue>(line).is_ok();
-    // Nobody writes `id` with an escape, and such a line is larger than any limit.
-    if !is_object || line.contains('\\') {
+    // Nobody writes `id` with an escape.
+    let is_plain = |(key, _): &(Option<&str>, &str)| key.is_some_and(|key| !key.contains('\\'));
+    if !is_object || !parts(line).iter().all(is_plain) {
         return;
     }
-    let mut finder = workflow_mcp::link::stdio::oversize::IdFinder::default();
-    finder.feed(line.as_bytes());
     let messages = messages(line);
     let id = messages[0].id.filter(|id| !id.starts_with(['{', '[']) && id.len() < ID_MAX);
     let asks = messages[0].method.is_some_and(|method| method != "null");
-    assert_eq!(finder.finish().as_deref(), id.filter(|_| !asks), "{line}");
+    assert_eq!(id_of(line.as_bytes()).as_deref(), id.filter(|_| !asks), "{line}");
 }

@@ -33,7 +33,7 @@ pub(crate) fn object(random: &mut Random, depth: usize, line: &mut Vec<u8>) {
 }
 
 fn value(random: &mut Random, depth: usize, line: &mut Vec<u8>) {
-    const PLAIN: [&str; 14] = [
+    const PLAIN: [&str; 15] = [
         "7",
         "7.0",
         "-1",
@@ -48,6 +48,7 @@ fn value(random: &mut Random, depth: usize, line: &mut Vec<u8>) {
         "\"\\\"id\\\":8,\"",
         "\"\u{1f600}\"",
         "\"\\ud83d\"",
+        "\"\\\\\"",
     ];
     match random.below(8) {
         0 if depth < 4 => object(random, depth, line),

@@ -164,5 +164,5 @@ impl Server {
     }
 }
 
-/// How long a server may take to leave.
-pub(crate) const LEAVES_WITHIN: Duration = Duration::from_secs(2);
+/// How long a server may take to leave: less than the session pauses before it does something again.
+pub(crate) const LEAVES_WITHIN: Duration = Duration::from_millis(500);
