@@ -124,7 +124,7 @@ test('a server that speaks 2026-07-28 alone is asked again on the same process',
   assert.equal(connection.protocolVersion, '2026-07-28')
   assert.equal(connection.serverInfo.name, 'fixture')
   const methods = received(log).map(({ method }) => method)
-  assert.deepEqual(methods, ['initialize', 'server/discover', 'tools/list'])
+  assert.deepEqual(methods, ['initialize', 'server/discover', 'subscriptions/listen', 'tools/list'])
   assert.equal(logged(log).filter(line => line.startsWith('#pid')).length, 1)
   await connection.callTool('echo', { a: 1 }, { meta: { traceparent: 't' } })
   const { _meta } = received(log, 'tools/call')[0].params

@@ -1,6 +1,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { connected, failure, fixture, loggedPid, received, soon, workflow } from './support/fixture.mjs'
+import {
+  connected,
+  failure,
+  fixture,
+  logged,
+  loggedPid,
+  received,
+  soon,
+  workflow,
+} from './support/fixture.mjs'
 import { gone, seen } from './support/processes.mjs'
 
 const { connectMcpServer } = workflow
@@ -223,13 +232,28 @@ test('a change is followed without a listener too', async t => {
   await soon(() => names(connection).includes('extra'))
 })
 
-test('many changes at once end with the newest list', async t => {
-  const { connection, log } = await connected(t, ['--list-slow', '30'])
-  const added = Array.from({ length: 20 }, (_, index) => `extra${index}`)
-  await Promise.all(added.map(name => connection.callTool('change', { add: [name] })))
-  await soon(() => added.every(name => names(connection).includes(name)))
-  assert.ok(received(log, 'tools/list').length < 20, 'changes while a listing waits are one listing')
-})
+for (const [kind, switches] of [
+  ['a legacy', []],
+  ['a modern', ['--modern', '--subscriptions']],
+]) {
+  test(`many changes of ${kind} server at once end with the newest list, one listing at a time`, async t => {
+    const { connection, log } = await connected(t, ['--list-slow', '30', ...switches])
+    const added = Array.from({ length: 20 }, (_, index) => `extra${index}`)
+    const listing = [connection.listTools(), connection.listTools()]
+    await Promise.all(added.map(name => connection.callTool('change', { add: [name] })))
+    await soon(() => added.every(name => names(connection).includes(name)))
+    await Promise.all(listing)
+    const lists = logged(log).filter(line => line === '#listed' || line.includes('"tools/list"'))
+    assert.ok(lists.length < 2 * 20, 'changes while a listing waits are one listing')
+    for (const [index, line] of lists.entries()) {
+      assert.equal(
+        line === '#listed',
+        index % 2 === 1,
+        'a list was asked for while another one was under way',
+      )
+    }
+  })
+}
 
 test('a change that is told during the first listing is not lost, however late JavaScript hears of it', async t => {
   const { definition } = fixture(['--tools', '1', '--change-on-list'])
