@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 
 use serde_json::Value;
 use serde_json::value::RawValue;
-use workflow_mcp::link::envelope::{AnswerId, Line, Message, answer_id_text, parse};
+use workflow_mcp::link::envelope::{AnswerId, Line, Message, parse};
 use workflow_mcp::link::stdio::intake::Intake;
 use workflow_mcp::link::stdio::noise::Noise;
 use workflow_mcp::link::stdio::oversize::IdFinder;
@@ -125,7 +125,12 @@ fn check_line(line: &str) {
     }
     let Ok(Value::Object(object)) = serde_json::from_str(line) else { return };
     let present = |name: &str| object.get(name).filter(|value| !value.is_null());
-    let id = object.get("id").map_or(AnswerId::Absent, |id| answer_id_text(&id.to_string()));
+    let written = &messages(line)[0];
+    let id = match written.number() {
+        Some(number) => AnswerId::Number(number),
+        None if written.is_without_id() => AnswerId::Absent,
+        None => AnswerId::Foreign,
+    };
     match parsed {
         Line::Noise => assert!(
             present("method").is_some_and(|method| !method.is_string())
