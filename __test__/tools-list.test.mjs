@@ -155,6 +155,24 @@ test('cursors without end: the connect fails after 64 pages and the process is g
   if (server) await gone(server)
 })
 
+test('in the middle of a list without end, the timeout and an abort end the connect', async () => {
+  const switches = ['--endless', '--list-slow', '30']
+  const late = fixture(switches)
+  const error = await failure(connectMcpServer(late.definition, { connectTimeout: 500 }))
+  assert.deepEqual([error.code, error.details.phase], ['ERR_MCP_TIMEOUT', 'list'])
+  const aborted = fixture(switches)
+  const controller = new AbortController()
+  const connecting = failure(connectMcpServer(aborted.definition, { signal: controller.signal }))
+  await soon(() => received(aborted.log, 'tools/list').length > 2)
+  controller.abort('enough')
+  assert.equal(await connecting, 'enough')
+  for (const { log } of [late, aborted]) {
+    assert.ok(received(log, 'tools/list').length < 64)
+    const server = seen(loggedPid(log))
+    if (server) await gone(server)
+  }
+})
+
 for (const result of ['null', '{}', '{"tools":{}}', '{"tools":null}', '"text"']) {
   test(`a list that cannot be read fails the connect: ${result}`, async () => {
     const { definition } = fixture(['--list-result', result])

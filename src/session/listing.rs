@@ -253,9 +253,9 @@ impl Shared {
         tools.json
     }
 
-    /// The server says that its tools changed.
+    /// The server says that its tools changed. Before the handshake is done there is no list yet that could be old.
     pub(super) fn refresh(self: &Arc<Self>) {
-        if self.refresh_wanted.swap(true, Ordering::AcqRel) {
+        if self.negotiated.get().is_none() || self.refresh_wanted.swap(true, Ordering::AcqRel) {
             return;
         }
         let shared = self.clone();
