@@ -40,14 +40,13 @@ fn each(inputs: impl IntoIterator<Item = (String, Vec<u8>)>, play: fn(&[u8])) {
     }
 }
 
-fn corpus(target: &str) -> Vec<(String, Vec<u8>)> {
+/// What the fuzz targets have found worth keeping.
+fn corpus(target: &str) -> impl Iterator<Item = (String, Vec<u8>)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
-    let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
-    let mut inputs: Vec<_> =
-        files.map(|path| (path.display().to_string(), std::fs::read(path).unwrap())).collect();
-    inputs.sort();
-    assert!(!inputs.is_empty());
-    inputs
+    let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
+    assert!(!paths.is_empty());
+    paths.sort();
+    paths.into_iter().map(|path| (path.display().to_string(), std::fs::read(path).unwrap()))
 }
 
 #[test]
@@ -57,7 +56,7 @@ fn any_script_of_a_server_and_its_callers_keeps_every_promise() {
         let length = 1 + random.below(160);
         (format!("seed {seed}"), (0..length).map(|_| random.next().to_le_bytes()[0]).collect())
     });
-    each(random, script::play);
+    each(corpus("session").chain(random), script::play);
 }
 
 #[test]
@@ -65,7 +64,7 @@ fn any_bytes_are_taken_in_the_same_wherever_the_reads_are_cut() {
     let random = (0..STREAMS).map(|seed| {
         let mut random = Random(seed);
         let mut input = random.next().to_le_bytes()[..2].to_vec();
-        for _ in 0..1 + random.below(4) {
+        for _ in 0..=random.below(4) {
             let mut line = Vec::new();
             stream::object(&mut random, 0, &mut line);
             stream::damage(&mut random, &mut line);
@@ -74,5 +73,5 @@ fn any_bytes_are_taken_in_the_same_wherever_the_reads_are_cut() {
         }
         (format!("seed {seed}"), input)
     });
-    each(random, framing::check);
+    each(corpus("framing").chain(random), framing::check);
 }

@@ -66,9 +66,9 @@ impl Link for Memory {
             return Sent::Gone;
         }
         if state.is_deaf {
-            state.queue.push_back(frame)
+            state.queue.push_back(frame);
         } else {
-            state.read.push(frame)
+            state.read.push(frame);
         }
         Sent::Taken
     }

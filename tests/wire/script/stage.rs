@@ -19,7 +19,7 @@ use super::reader::messages;
 pub(crate) const LIMIT: usize = 1024;
 
 /// As long as any deadline of these sessions.
-pub(crate) const LONG: Duration = Duration::from_secs(60);
+pub(crate) const LONG: Duration = Duration::from_mins(1);
 
 /// What the owner of the session heard.
 #[derive(Default)]

@@ -47,6 +47,10 @@ pub(crate) async fn end(mut stage: Stage) {
         );
     }
     assert_eq!(stage.heard.lock().unwrap().closed, usize::from(was_connected), "the end is told once");
+    assert!(
+        was_connected || stage.heard.lock().unwrap().lists.is_empty(),
+        "a list of what never was connected"
+    );
     let text = String::from_utf8_lossy(&stage.server.written);
     let written: Vec<_> = text.split('\n').flat_map(messages).collect();
     judge_calls(&stage, &written);
@@ -78,10 +82,9 @@ fn is_justified(outcome: &Outcome, id: u64, stage: &Stage, written: &[Written<'_
                 .iter()
                 .filter(|message| answers(message) || message.is_without_id())
                 .any(|message| message.error.is_some()),
-            ErrorCode::Timeout => true,
             ErrorCode::MessageTooLarge => stage.server.written.len() > super::stage::LIMIT,
             ErrorCode::Exited => stage.server.is_gone,
-            ErrorCode::Closed => true,
+            ErrorCode::Timeout | ErrorCode::Closed => true,
             _ => false,
         },
     }
