@@ -2,12 +2,15 @@
 // change or to hang on.
 
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { after, test } from 'node:test'
 import { connected, failure, fixture, received, soon, workflow } from './support/fixture.mjs'
 import { assertSame } from './support/same.mjs'
 
 const AS_SENT = Symbol('what JSON.parse makes of it')
 const REFUSED = 'ERR_MCP_INVALID_MESSAGE'
+
+/** One connection for all rows that ask for nothing else: each has to leave it usable. */
+const shared = connected({ after })
 
 const deep = (times, open, inner, close) => `${open.repeat(times)}${inner}${close.repeat(times)}`
 const NUMBERS =
@@ -88,8 +91,8 @@ const results = [
 ]
 
 for (const [what, wire, expected] of results) {
-  test(`a result: ${what}`, async t => {
-    const { connection } = await connected(t)
+  test(`a result: ${what}`, async () => {
+    const { connection } = await shared
     const result = connection.callTool('result', { text: wire })
     if (typeof expected === 'string') {
       assert.equal((await failure(result)).code, expected)
@@ -284,8 +287,8 @@ const envelopes = [
 ]
 
 for (const [what, line, expected] of envelopes) {
-  test(`an envelope: ${what}`, async t => {
-    const { connection, log } = await connected(t)
+  test(`an envelope: ${what}`, async () => {
+    const { connection, log } = await shared
     const call = connection.callTool('raw', { lines: [line] })
     if (expected === 'found') {
       assertSame(await call, { found: true, content: [], isError: false })
