@@ -3,9 +3,11 @@
 //!
 //! - [`memory`] — a link without a process, over the client's own framing
 //! - [`stage`] — a session on it, its callers, and what each step of a script does
+//! - [`caller`] — those who call
 //! - [`reader`] — a second reader of what the server wrote
 //! - [`verdict`] — what must be true in the end
 
+mod caller;
 pub(crate) mod memory;
 pub(crate) mod reader;
 mod stage;

@@ -9,9 +9,9 @@ use workflow_mcp::error::{ErrorCode, McpError};
 use workflow_mcp::link::{FrameKind, Link, Receiver};
 use workflow_mcp::policy::definition::{Definition, ToolFilter};
 use workflow_mcp::policy::options::{Listens, Options, Protocol, Shutdown};
-use workflow_mcp::session::calls::{OnProgress, Outcome, Settle, Terms};
 use workflow_mcp::session::{Asked, Event, Owner, Plan, Reason, Session, Welcome, connect_through};
 
+use super::caller::{Call, Expected, slot, terms};
 use super::memory::{LEAVES_WITHIN, Memory, Server};
 use super::reader::messages;
 
@@ -38,29 +38,6 @@ impl Owner for Listener {
             Event::ToolsChanged(list) => heard.lists.push(list),
             Event::StderrLine(_) | Event::Log(_) | Event::Warning { .. } => {}
         }
-    }
-}
-
-/// What became of one call.
-#[derive(Default)]
-pub(crate) struct Slot {
-    pub(crate) outcome: Option<Outcome>,
-    pub(crate) progress: usize,
-    /// Given up: nobody may settle it any more.
-    pub(crate) is_cancelled: bool,
-}
-
-pub(crate) struct Call {
-    /// The id on the wire; none for a listing, or for a call that was refused at once.
-    pub(crate) id: Option<u64>,
-    pub(crate) slot: Arc<Mutex<Slot>>,
-    hears_progress: bool,
-}
-
-impl Call {
-    fn is_pending(&self) -> bool {
-        let slot = self.slot.lock().unwrap();
-        slot.outcome.is_none() && !slot.is_cancelled
     }
 }
 
@@ -371,26 +348,6 @@ impl Stage {
     }
 }
 
-enum Expected {
-    Result(String),
-    Error(ErrorCode),
-    /// Nobody is answered by it.
-    Nothing,
-    /// It depends on what else is under way.
-    Unknown,
-}
-
-impl Expected {
-    fn check(&self, slot: &Slot, method: &str) {
-        match (self, &slot.outcome) {
-            (Self::Result(result), Some(Ok(outcome))) => assert_eq!(result, outcome, "{method}"),
-            (Self::Error(code), Some(Err(error))) => assert_eq!(*code, error.code, "{method}"),
-            (Self::Nothing, None) | (Self::Unknown, _) => {}
-            (_, outcome) => panic!("an answer to {method} led to {outcome:?}"),
-        }
-    }
-}
-
 fn of_subscription(id: u64) -> String {
     format!(r#"{{"_meta":{{"io.modelcontextprotocol/subscriptionId":"{id}"}}}}"#)
 }
@@ -398,35 +355,6 @@ fn of_subscription(id: u64) -> String {
 fn pick<T>(list: &[T], which: u8) -> Option<&T> {
     // From the end: the newest are the ones that are under way.
     list.len().checked_sub(1 + usize::from(which) % list.len().max(1)).and_then(|at| list.get(at))
-}
-
-fn slot() -> (Arc<Mutex<Slot>>, Settle) {
-    let slot = Arc::<Mutex<Slot>>::default();
-    let settled = slot.clone();
-    let settle = Settle::new(move |outcome| {
-        let mut slot = settled.lock().unwrap();
-        assert!(slot.outcome.is_none() && !slot.is_cancelled, "a call settled twice");
-        slot.outcome = Some(outcome);
-    });
-    (slot, settle)
-}
-
-fn terms(slot: &Arc<Mutex<Slot>>, timeout: u8, hears_progress: bool, reset_on_progress: bool) -> Terms {
-    let slot = slot.clone();
-    let on_progress = hears_progress.then(|| {
-        Arc::new(move |_params| {
-            let mut slot = slot.lock().unwrap();
-            assert!(slot.outcome.is_none() && !slot.is_cancelled, "progress after the end of its call");
-            slot.progress += 1;
-        }) as OnProgress
-    });
-    Terms {
-        phase: "call",
-        timeout: Some(Duration::from_millis(u64::from(timeout) * 20)),
-        total: reset_on_progress.then_some(Duration::from_secs(10)),
-        reset_on_progress,
-        on_progress,
-    }
 }
 
 fn plan() -> Plan {
