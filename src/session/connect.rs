@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::calls::{Calls, Expired};
-use super::failed_start::{Phase, explain};
+use super::failed_start::{Attempt, Phase, explain};
 use super::inbox::Inbox;
 use super::listing::LISTING;
 use super::{Owner, Session, Shared, handshake, milliseconds, wire};
@@ -56,6 +56,9 @@ pub async fn connect(
     let started = Instant::now();
     let environment = environment::build(&plan.definition, &plan.options.env, Platform::HOST);
     let redactor = Redactor::new(&environment.inherited);
+    let limit = plan.options.connect_timeout.unwrap_or(plan.definition.timeout);
+    let path = Platform::HOST.values_by_key(&environment.variables).get("PATH").copied().map(str::to_owned);
+    let mut attempt = Attempt { phase: Phase::Start, begun: started, limit, search_path: path };
     let shutdown = plan.options.shutdown;
     let shared = Arc::new(Shared {
         id: plan.definition.id.clone(),
@@ -87,12 +90,10 @@ pub async fn connect(
         redactor,
         wants_stderr: plan.options.listens.stderr,
     };
-    let limit = plan.options.connect_timeout.unwrap_or(plan.definition.timeout);
-    let mut phase = Phase::Start;
     let outcome = tokio::select! {
         biased;
         () = cancelled => Err(shared.closed_error()),
-        outcome = tokio::time::timeout(limit, start(&shared, opening, &plan.options, &mut phase)) => {
+        outcome = tokio::time::timeout(limit, start(&shared, opening, &plan.options, &mut attempt.phase)) => {
             outcome.unwrap_or_else(|_| Err(McpError::new(ErrorCode::Timeout, "")))
         }
     };
@@ -112,7 +113,7 @@ pub async fn connect(
             } else {
                 stopped.await;
             }
-            Err(explain(error, &shared, phase, limit))
+            Err(explain(error, &shared, &attempt))
         }
     }
 }
