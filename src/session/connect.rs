@@ -1,7 +1,7 @@
 //! From a definition to a session: spawn, handshake, listing, under one deadline.
 
 use std::collections::HashSet;
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -43,8 +43,14 @@ pub struct Plan {
 }
 
 /// What a host learns of a server that has started: a JSON object.
-#[derive(Debug)]
 pub struct Welcome(pub String);
+
+impl fmt::Debug for Welcome {
+    /// Without the text: tools and instructions are handed on as the server wrote them.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Welcome({} bytes)", self.0.len())
+    }
+}
 
 /// Starts a server and waits until its tools are known. Must run on the I/O thread. When `cancelled` resolves first, the server is
 /// stopped and the error is `ERR_MCP_CLOSED`.

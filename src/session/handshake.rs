@@ -31,7 +31,6 @@ const DISCOVER_WAIT: Duration = Duration::from_secs(5);
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 
 /// What both sides agreed on; the texts are JSON as the server wrote it.
-#[derive(Debug)]
 pub(super) struct Negotiated {
     pub version: ProtocolVersion,
     /// What every request carries, on a modern connection.
