@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// Processors by the number that ELF has for them (System V ABI, e_machine), as people call them.
+/// Processors by the number that ELF has for them (System V ABI, `e_machine`), as people call them.
 const ELF_MACHINES: [(u16, &str); 8] = [
     (3, "x86"),
     (8, "MIPS"),
