@@ -188,7 +188,7 @@ fn version_error(shared: &Shared, offered: &ProtocolVersion, answered: Value) ->
     let message = format!(
         "The server {} speaks protocol version {}, this client offered {offered}; see the option `protocol`.",
         shared.id,
-        &shown[..shown.floor_char_boundary(100)]
+        shown.get(..shown.floor_char_boundary(100)).unwrap_or_default()
     );
     McpError::new(ErrorCode::ProtocolVersion, message)
         .with("offered", offered.as_str())

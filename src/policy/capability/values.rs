@@ -134,7 +134,7 @@ fn url_passwords(value: &str) -> impl Iterator<Item = &str> {
         if at == 0 || !value.as_bytes()[at - 1].is_ascii_alphanumeric() {
             return None;
         }
-        let rest = &value[at + MARK.len()..];
+        let rest = value.get(at + MARK.len()..).unwrap_or_default();
         let ends = |letter: char| {
             matches!(letter, '/' | '?' | '#' | '"' | '\'' | '`' | '<' | '>' | '\\') || letter.is_whitespace()
         };
@@ -172,16 +172,15 @@ fn authorizations(value: &str) -> impl Iterator<Item = (Scheme, &str)> {
         if !starts_token(bytes, at) {
             return None;
         }
-        let rest = &value[at + name.len()..];
+        let rest = value.get(at + name.len()..).unwrap_or_default();
         let credentials = rest.strip_prefix(' ').or_else(|| rest.strip_prefix("%20"))?;
-        let token = run(
-            credentials.as_bytes(),
-            |byte| base64url(byte) || base64(byte) || matches!(byte, b'.' | b'~'),
-            usize::MAX,
-        );
-        let token = &credentials
-            [..token.len() + run(&credentials.as_bytes()[token.len()..], |byte| byte == b'=', 2).len()];
-        let is_header = begins_header_value(&value[..at]) && !credentials[token.len()..].starts_with(' ');
+        let bytes = credentials.as_bytes();
+        let is_credential = |byte| base64url(byte) || base64(byte) || matches!(byte, b'.' | b'~');
+        let length = run(bytes, is_credential, usize::MAX).len();
+        let padding = run(&bytes[length..], |byte| byte == b'=', 2).len();
+        let (token, after) = credentials.split_at(length + padding);
+        let before = value.get(..at).unwrap_or_default();
+        let is_header = begins_header_value(before) && !after.starts_with(' ');
         let genuine = match scheme {
             Scheme::Bearer => is_bearer_token(token, is_header),
             Scheme::Basic => basic_password(token).is_some(),

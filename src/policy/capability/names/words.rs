@@ -10,7 +10,8 @@ pub(super) fn words(name: &str, vocabulary: &Vocabulary) -> Vec<String> {
         let mut start = 0;
         for end in 1..=piece.len() {
             if end == piece.len() || is_hump(piece.as_bytes(), end) {
-                take_apart(&piece[start..end].to_ascii_lowercase(), vocabulary, &mut words);
+                let word = piece.get(start..end).unwrap_or_default().to_ascii_lowercase();
+                take_apart(&word, vocabulary, &mut words);
                 start = end;
             }
         }
@@ -48,7 +49,7 @@ fn take_apart(word: &str, vocabulary: &Vocabulary, words: &mut Vec<String>) {
 }
 
 fn compound<'w>(word: &'w str, vocabulary: &Vocabulary) -> Option<(&'w str, &'w str)> {
-    let cut = |noun: &str| word.strip_suffix(noun).map(|stem| (stem, &word[stem.len()..]));
+    let cut = |noun: &str| word.strip_suffix(noun).map(|stem| word.split_at(stem.len()));
     let cut_after = |stems, noun| cut(noun).filter(|(stem, _)| vocabulary.lists(stems, stem));
     SUFFIXES
         .split_ascii_whitespace()
