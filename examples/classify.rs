@@ -1,6 +1,7 @@
 //! Recall and false positives of the name rules on labelled files: `npm run classify -- <tsv>…`.
 //!
-//! A file has a heading and lines of `name`, tab, `1` (capability) or `0`; further columns are ignored. For each file:
+//! A file has a heading and lines of `name`, tab, `1` (capability) or `0`; further columns are ignored. For each file, and for all
+//! together:
 //!
 //! - the misses, and the figures with their 95 % intervals (Clopper-Pearson, which keeps its promise for few names, too)
 //! - the same from five held-out folds. The rules have no numbers to fit; what they could have learnt from a sample is words. So
@@ -25,11 +26,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     if files.is_empty() {
         return Err("usage: npm run classify -- <tsv>…".into());
     }
+    let mut all = Vec::new();
     for file in &files {
         let text =
             std::fs::read_to_string(file).map_err(|error| format!("{file} cannot be read: {error}"))?;
         let labelled = parsed(&text).map_err(|fault| format!("{file}: {fault}"))?;
         report(file, &labelled);
+        all.extend(labelled);
+    }
+    if files.len() > 1 {
+        report("together", &all);
     }
     Ok(())
 }

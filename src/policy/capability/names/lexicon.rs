@@ -17,15 +17,16 @@ use When::{After, AfterAnyBut, Always, Unless};
 /// Nouns that make a name capability-bearing when they end it.
 pub(super) const NOUNS: &[(Words, When)] = &[
     (
-        "password passwords passwd passwrd passphrase passcode passhash pw pswd passwort kennwort senha \
-            contrasena secret secrets credential creds bearer jwt pat tkn psk sessionid authorization \
+        "password passwords passwd passwrd passphrase passcode passkey passhash pw pswd passwort kennwort senha \
+            contrasena secret secrets credential creds bearer pat tkn psk sessionid authorization \
             mnemonic mnemonics salt pepper otp totp",
         Always,
     ),
+    ("jwt", Unless("verify check decode")),
     // Secure, third-party and cross-site ones are settings of a browser.
     ("cookie cookies", Unless("secure insecure party site strict httponly consent")),
-    // GOOGLE_APPLICATION_CREDENTIALS and its like hold the path of a file.
-    ("credentials", Unless("application")),
+    // GOOGLE_APPLICATION_CREDENTIALS and its like hold the path of a file; CORS has a switch of this name.
+    ("credentials", Unless("application cors")),
     (
         "pass",
         Unless("single multi first second one two max num render fast boarding build full dry pre post"),
@@ -37,7 +38,7 @@ pub(super) const NOUNS: &[(Words, When)] = &[
         "token",
         Unless(
             "max min per input output eos bos pad unk sep cls stop mask special start end begin padding \
-            separator delimiter sentinel next pagination continuation sync native gas quote fee erc reward \
+            separator delimiter sentinel public pub next pagination continuation sync native gas quote fee erc reward \
             governance wrapped collateral staking lp nft",
         ),
     ),
@@ -61,25 +62,30 @@ pub(super) const NOUNS: &[(Words, When)] = &[
             limit counter parent child \
             host config configuration setting settings feature flag option preference param template variant \
             context trace span job task translation i18n locale language answer \
-            file project issue space team board epic kms ssl tls ssh \
+            file project issue space team board epic kms ssl tls https cert certificate ssh \
             hot shortcut modifier meta compose ctrl shift arrow enter escape toggle",
         ),
     ),
     ("keys", After("api access secret private auth ssh encryption signing master license service client")),
     // The header itself, as in `Authorization: …`; plain AUTH is as often a mode or a switch.
-    ("header", After("auth authorization bearer")),
+    ("header", After("auth authorization bearer cookie")),
+    // As many as a server puts on each of its requests, `Authorization` among them; those of CORS are a policy.
+    ("headers", After("mcp api auth authorization otlp")),
     ("auth", After("basic")),
-    ("code", After("access auth")),
+    ("code", After("access auth security unlock pairing recovery")),
+    ("codes", After("access backup recovery")),
     // Those of boards and chips are numbers.
     ("pin", After("user card sim account device login admin access unlock security")),
     ("phrase", After("seed secret recovery pass mnemonic")),
-    ("seed", After("wallet master")),
+    ("seed", After("wallet master signing totp otp")),
     ("pk", After("wallet deployer signer eth evm")),
+    ("pem", After("private")),
+    ("xprv", Always),
     ("signature", After("access")),
     // Telegram calls the secret of an application its API hash.
     ("hash", After("password passwd api")),
     // Connection strings carry the password (ADO.NET, Azure storage); a URL or DSN is judged by its value.
-    ("string str", After("connection conn session")),
+    ("string str", After("connection conn session cookie")),
     ("connstring connstr", Always),
     // The key file of a service account, pasted.
     ("json base64 info", After("account credential credentials creds")),
@@ -157,7 +163,12 @@ pub(super) const ABOUT: Words = "id ids sid name names url urls uri endpoint hos
             arn region label alias description policy rotation cache interval refresh validation validator \
             verification check auth authentication hint owner user username email command cmd script helper \
             index status state usage cost price permissions permission role roles method strategy service \
-            server docs help ref reference last";
+            server docs help ref reference last \
+            endpoints hosts ports users usernames emails domains domain origins addresses address allowed denied \
+            list lists restriction restrictions secure insecure httponly samesite cool down cooldown renewal \
+            grace leeway skew threshold quota warning error errors log logs logging tracking monitor alert \
+            alerts audit debug generator generation handler callback redirect retry retries delay wait window \
+            rate pool map mapping regex pattern separator delimiter example template schema";
 
 /// Nouns that are taken off the end of a run-together word whatever stands before them.
 pub(super) const SUFFIXES: Words = "password passwd passphrase token tokens secret credential credentials authorization apikey \
