@@ -1,7 +1,7 @@
 //! From a definition to a session: spawn, handshake, listing, under one deadline.
 
 use std::collections::HashSet;
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::calls::{Calls, Expired};
-use super::failed_start::{Phase, explain};
+use super::failed_start::{Attempt, Phase, explain};
 use super::inbox::Inbox;
 use super::listing::LISTING;
 use super::{Owner, Session, Shared, handshake, milliseconds, wire};
@@ -43,8 +43,14 @@ pub struct Plan {
 }
 
 /// What a host learns of a server that has started: a JSON object.
-#[derive(Debug)]
 pub struct Welcome(pub String);
+
+impl fmt::Debug for Welcome {
+    /// Without the text: tools and instructions are handed on as the server wrote them.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Welcome({} bytes)", self.0.len())
+    }
+}
 
 /// Starts a server and waits until its tools are known. Must run on the I/O thread. When `cancelled` resolves first, the server is
 /// stopped and the error is `ERR_MCP_CLOSED`.
@@ -56,6 +62,9 @@ pub async fn connect(
     let started = Instant::now();
     let environment = environment::build(&plan.definition, &plan.options.env, Platform::HOST);
     let redactor = Redactor::new(&environment.inherited);
+    let limit = plan.options.connect_timeout.unwrap_or(plan.definition.timeout);
+    let path = Platform::HOST.values_by_key(&environment.variables).get("PATH").copied().map(str::to_owned);
+    let mut attempt = Attempt { phase: Phase::Start, begun: started, limit, search_path: path };
     let shutdown = plan.options.shutdown;
     let shared = Arc::new(Shared {
         id: plan.definition.id.clone(),
@@ -87,12 +96,10 @@ pub async fn connect(
         redactor,
         wants_stderr: plan.options.listens.stderr,
     };
-    let limit = plan.options.connect_timeout.unwrap_or(plan.definition.timeout);
-    let mut phase = Phase::Start;
     let outcome = tokio::select! {
         biased;
         () = cancelled => Err(shared.closed_error()),
-        outcome = tokio::time::timeout(limit, start(&shared, opening, &plan.options, &mut phase)) => {
+        outcome = tokio::time::timeout(limit, start(&shared, opening, &plan.options, &mut attempt.phase)) => {
             outcome.unwrap_or_else(|_| Err(McpError::new(ErrorCode::Timeout, "")))
         }
     };
@@ -112,7 +119,7 @@ pub async fn connect(
             } else {
                 stopped.await;
             }
-            Err(explain(error, &shared, phase, limit))
+            Err(explain(error, &shared, &attempt))
         }
     }
 }

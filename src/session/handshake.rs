@@ -31,7 +31,6 @@ const DISCOVER_WAIT: Duration = Duration::from_secs(5);
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 
 /// What both sides agreed on; the texts are JSON as the server wrote it.
-#[derive(Debug)]
 pub(super) struct Negotiated {
     pub version: ProtocolVersion,
     /// What every request carries, on a modern connection.
@@ -189,7 +188,7 @@ fn version_error(shared: &Shared, offered: &ProtocolVersion, answered: Value) ->
     let message = format!(
         "The server {} speaks protocol version {}, this client offered {offered}; see the option `protocol`.",
         shared.id,
-        &shown[..shown.floor_char_boundary(100)]
+        shown.get(..shown.floor_char_boundary(100)).unwrap_or_default()
     );
     McpError::new(ErrorCode::ProtocolVersion, message)
         .with("offered", offered.as_str())

@@ -27,7 +27,7 @@ pub(super) const LISTING: Terms =
 const ODDITIES_MAX: usize = 64;
 
 /// The tools of one server.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Tools {
     /// A JSON array of the tools' own texts.
     pub json: String,

@@ -19,6 +19,7 @@ mod wire;
 pub use connect::{Plan, Welcome, connect};
 
 use std::collections::HashSet;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -71,7 +72,6 @@ pub trait Owner: Send + Sync + 'static {
 }
 
 /// One thing that happened.
-#[derive(Debug)]
 pub enum Event {
     StderrLine(String),
     /// The `params` of `notifications/message`, redacted.
@@ -85,6 +85,19 @@ pub enum Event {
     },
     /// The last one, but for a log message that was still on the pool. Only of a session that was connected.
     Closed(CloseInfo),
+}
+
+impl fmt::Debug for Event {
+    /// What happened: tools are handed on as the server wrote them.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::StderrLine(line) => write!(formatter, "StderrLine({line:?})"),
+            Self::Log(params) => write!(formatter, "Log({params})"),
+            Self::ToolsChanged(tools) => write!(formatter, "ToolsChanged({} bytes)", tools.len()),
+            Self::Warning { code, message, .. } => write!(formatter, "Warning({code}: {message})"),
+            Self::Closed(info) => write!(formatter, "Closed({info:?})"),
+        }
+    }
 }
 
 /// One call, as the caller wants it.
