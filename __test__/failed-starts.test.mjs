@@ -113,6 +113,28 @@ test('an unknown version: what was offered and what was answered', async () => {
   assert.equal(error.details.answered, '1999-01-01')
 })
 
+test('an absurd version is an unknown version, and the process is gone', async () => {
+  const absurd = [
+    '',
+    'latest',
+    '2099-12-31',
+    '2026-07-29',
+    '2025-11-25 ',
+    'v2025-11-25',
+    '0',
+    '\ud83d\ude00',
+    'x'.repeat(5_000),
+  ]
+  for (const answered of absurd) {
+    const initialized = JSON.stringify({ protocolVersion: answered, capabilities: {} })
+    const { error } = await failedStart(['--initialize-result', initialized])
+    assert.equal(error.code, 'ERR_MCP_PROTOCOL_VERSION', answered)
+    assert.deepEqual([error.details.offered, error.details.answered], ['2025-11-25', answered])
+    assert.match(error.message, /2025-11-25/)
+    assert.ok(error.message.length < 500)
+  }
+})
+
 test('a version other than the one that was asked for alone is refused', async () => {
   const { error } = await failedStart(['--protocol', '2025-03-26'], { protocol: '2025-06-18' })
   assert.equal(error.code, 'ERR_MCP_PROTOCOL_VERSION')

@@ -15,9 +15,11 @@ use super::calls::{Calls, Expired};
 use super::failed_start::{Attempt, Phase, explain};
 use super::inbox::Inbox;
 use super::listing::LISTING;
+use super::subscription::Subscription;
 use super::{Owner, Session, Shared, handshake, milliseconds, wire};
 use crate::error::{ErrorCode, McpError};
 use crate::link::stdio::{self, Opening};
+use crate::link::{Link, Receiver};
 use crate::policy::definition::Definition;
 use crate::policy::environment;
 use crate::policy::nearest::nearest;
@@ -59,6 +61,17 @@ pub async fn connect(
     owner: Arc<dyn Owner>,
     cancelled: impl Future<Output = ()>,
 ) -> Result<(Session, Welcome), McpError> {
+    let open = |opening, receiver| async { Ok(stdio::open(opening, receiver).await? as Arc<dyn Link>) };
+    connect_through(open, plan, owner, cancelled).await
+}
+
+/// As [`connect`], over whatever link `open` gives.
+pub async fn connect_through<L: Future<Output = Result<Arc<dyn Link>, McpError>>>(
+    open: impl FnOnce(Opening, Arc<dyn Receiver>) -> L,
+    plan: Plan,
+    owner: Arc<dyn Owner>,
+    cancelled: impl Future<Output = ()>,
+) -> Result<(Session, Welcome), McpError> {
     let started = Instant::now();
     let environment = environment::build(&plan.definition, &plan.options.env, Platform::HOST);
     let redactor = Redactor::new(&environment.inherited);
@@ -73,6 +86,7 @@ pub async fn connect(
         listens: plan.options.listens,
         waits: Waits { end_of_input: shutdown.end_of_input, terminate: shutdown.terminate },
         timeout: plan.definition.timeout,
+        max_message_bytes: plan.options.max_message_bytes,
         runtime: tokio::runtime::Handle::current(),
         owner,
         link: OnceLock::new(),
@@ -81,6 +95,7 @@ pub async fn connect(
         names: Mutex::new(HashSet::new()),
         listing: tokio::sync::Mutex::new(()),
         refresh_wanted: AtomicBool::new(false),
+        subscription: Subscription::default(),
         closing: AtomicBool::new(false),
         life: Mutex::default(),
         closed: watch::Sender::new(None),
@@ -96,6 +111,8 @@ pub async fn connect(
         redactor,
         wants_stderr: plan.options.listens.stderr,
     };
+    let inbox = Arc::new(Inbox(shared.clone()));
+    let opening = open(opening, inbox);
     let outcome = tokio::select! {
         biased;
         () = cancelled => Err(shared.closed_error()),
@@ -126,18 +143,19 @@ pub async fn connect(
 
 async fn start(
     shared: &Arc<Shared>,
-    opening: Opening,
+    opening: impl Future<Output = Result<Arc<dyn Link>, McpError>>,
     options: &Options,
     phase: &mut Phase,
 ) -> Result<String, McpError> {
-    let link = stdio::open(opening, Arc::new(Inbox(shared.clone()))).await?;
     // Set once, here: nothing before this line can have sent anything.
-    let _ = shared.link.set(link);
+    let _ = shared.link.set(opening.await?);
     let keeper = shared.clone();
     tokio::spawn(async move { keeper.calls.keep_deadlines(|call: Expired| keeper.expired(call)).await });
     *phase = Phase::Handshake;
     let negotiated = handshake::negotiate(shared, options.protocol).await?;
     let _ = shared.negotiated.set(negotiated);
+    // Before the list, so that no change is lost between the two.
+    shared.subscribe();
     *phase = Phase::Listing;
     let _one_at_a_time = shared.listing.lock().await;
     shared.list(LISTING, None).await.map(|tools| shared.set_tools(tools))
@@ -147,6 +165,7 @@ async fn start(
 async fn stop(shared: &Arc<Shared>, error: &McpError) {
     shared.closing.store(true, Ordering::Release);
     shared.calls.end(error, &shared.closed_error());
+    shared.subscription.end();
     let Some(link) = shared.link.get().cloned() else { return };
     let end_of_input = shared.waits.end_of_input.min(FAILED_END_OF_INPUT);
     let waits = Waits { end_of_input, ..shared.waits };

@@ -46,6 +46,13 @@ impl Negotiated {
         fields(&self.capabilities, ["tools"])
             .is_some_and(|[tools]| tools.is_some_and(|tools| !is_null(tools)))
     }
+
+    /// Whether the server tells of changes of its tools, and only those who subscribe.
+    pub(super) fn tells_changes_when_asked(&self) -> bool {
+        let tools = fields(&self.capabilities, ["tools"]).and_then(|[tools]| tools);
+        let told = tools.and_then(|tools| fields(tools.get(), ["listChanged"])).and_then(|[told]| told);
+        self.modern_meta.is_some() && told.is_some_and(|told| told.get() == "true")
+    }
 }
 
 /// Runs the handshake.

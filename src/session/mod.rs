@@ -4,6 +4,7 @@
 //! - [`failed_start`] — why there is none
 //! - [`handshake`] — which revision both sides speak
 //! - [`listing`] — which tools there are
+//! - [`subscription`] — how changes of them are heard of
 //! - [`calls`] — what is under way
 //! - [`inbox`] — what arrives
 //! - [`wire`] — the text of what goes out
@@ -14,9 +15,10 @@ mod failed_start;
 mod handshake;
 mod inbox;
 pub mod listing;
+mod subscription;
 mod wire;
 
-pub use connect::{Plan, Welcome, connect};
+pub use connect::{Plan, Welcome, connect, connect_through};
 
 use std::collections::HashSet;
 use std::fmt;
@@ -29,6 +31,7 @@ use tokio::sync::watch;
 
 use self::calls::{Calls, Expired, Outcome, Settle, Terms};
 use self::handshake::Negotiated;
+use self::subscription::Subscription;
 use crate::error::{ErrorCode, McpError};
 use crate::link::{End, Frame, FrameKind, Link, Sent};
 use crate::policy::definition::ToolFilter;
@@ -119,6 +122,7 @@ pub(crate) struct Shared {
     listens: Listens,
     waits: Waits,
     timeout: Duration,
+    max_message_bytes: usize,
     runtime: tokio::runtime::Handle,
     owner: Arc<dyn Owner>,
     link: OnceLock<Arc<dyn Link>>,
@@ -128,6 +132,7 @@ pub(crate) struct Shared {
     /// One listing at a time; a refresh that is wanted while one waits is the same refresh.
     listing: tokio::sync::Mutex<()>,
     refresh_wanted: AtomicBool,
+    subscription: Subscription,
     closing: AtomicBool,
     life: Mutex<Life>,
     closed: watch::Sender<Option<CloseInfo>>,
@@ -332,6 +337,7 @@ impl Shared {
                 .caused_by(error.clone())
         };
         self.calls.end(error, &later);
+        self.subscription.end();
         let shared = self.clone();
         self.runtime.spawn(async move {
             let end = match shared.link.get() {
@@ -354,6 +360,10 @@ impl Shared {
         if let Some(info) = ended {
             self.owner.heard(Event::Closed(info));
         }
+    }
+
+    fn is_connected(&self) -> bool {
+        self.life.lock().unwrap_or_else(PoisonError::into_inner).is_connected
     }
 
     async fn until_closed(&self) -> CloseInfo {
