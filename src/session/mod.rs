@@ -6,6 +6,7 @@
 //! - [`listing`] — which tools there are
 //! - [`calls`] — what is under way
 //! - [`inbox`] — what arrives
+//! - [`resend`] — the one call that is sent again
 //! - [`wire`] — the text of what goes out
 
 pub mod calls;
@@ -14,6 +15,7 @@ mod failed_start;
 mod handshake;
 mod inbox;
 pub mod listing;
+mod resend;
 mod wire;
 
 pub use connect::{Plan, Server, Welcome, connect};
@@ -125,6 +127,8 @@ pub(crate) struct Shared {
     /// One listing at a time; a refresh that is wanted while one waits is the same refresh.
     listing: tokio::sync::Mutex<()>,
     refresh_wanted: AtomicBool,
+    /// Lists that were made for calls to be sent again.
+    listings: AtomicU64,
     closing: AtomicBool,
     life: Mutex<Life>,
     closed: watch::Sender<Option<CloseInfo>>,
@@ -282,8 +286,9 @@ impl Shared {
     /// Takes a call back and tells the server, unless nothing was sent yet. `initialize` is never cancelled on the wire: the
     /// process is stopped instead (2025-11-25, cancellation).
     fn give_up(&self, id: u64) -> Option<Settle> {
+        let current = self.calls.current(id);
         let settle = self.calls.withdraw(id)?;
-        self.tell_cancelled(id);
+        self.tell_cancelled(current);
         Some(settle)
     }
 
