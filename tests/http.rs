@@ -1,7 +1,7 @@
 //! Sessions over streamable HTTP, against servers that behave and misbehave as told. No N-API is compiled in.
 
 #![cfg(unix)]
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "http/answers.rs"]
 mod answers;

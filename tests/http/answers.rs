@@ -113,8 +113,8 @@ fn progress(asked: &Asked, value: u32) -> Step {
 /// What a call hears on its way.
 fn heard() -> (Arc<Mutex<Vec<String>>>, Terms) {
     let heard: Arc<Mutex<Vec<String>>> = Arc::default();
-    let hears = heard.clone();
-    let on_progress = Some(Arc::new(move |params| hears.lock().unwrap().push(params)) as _);
+    let listener = heard.clone();
+    let on_progress = Some(Arc::new(move |params| listener.lock().unwrap().push(params)) as _);
     (heard, Terms { on_progress, ..terms(Duration::from_secs(10)) })
 }
 

@@ -36,9 +36,10 @@ impl Headers for Tokens {
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
             let number = self.asked.fetch_add(1, Ordering::SeqCst) + 1;
-            let list: HeaderList = Arc::new([("Authorization".to_owned(), format!("Bearer token-{number}"))]);
-            *self.last.lock().unwrap() = Some(list.clone());
-            Ok(Some(list))
+            let newest: HeaderList =
+                Arc::new([("Authorization".to_owned(), format!("Bearer token-{number}"))]);
+            *self.last.lock().unwrap() = Some(newest.clone());
+            Ok(Some(newest))
         })
     }
 }
@@ -187,10 +188,10 @@ async fn what_cannot_be_reached_is_said_with_its_place() {
         (plain, vec![], vec![if cfg!(feature = "tls") { "127.0.0.1" } else { "has no TLS" }]),
         ("ftp://x/".to_owned(), vec![], vec!["URL"]),
     ] {
-        let mut plan = plan(&url, &[], &env);
+        let mut asked = plan(&url, &[], &env);
         // Where a resolver is not there, its silence is not the first to end.
-        plan.timeout = 3 * PATIENCE;
-        let error = failure(plan).await;
+        asked.timeout = 3 * PATIENCE;
+        let error = failure(asked).await;
         let expected = if url.starts_with("ftp") { ErrorCode::Config } else { ErrorCode::Connect };
         assert_eq!(error.code, expected, "{error}");
         for said in said {

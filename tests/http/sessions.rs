@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use workflow_mcp::error::ErrorCode;
 use workflow_mcp::policy::input::Input;
 
-use crate::server::{HttpServer, PATIENCE, Step, event, json_body, message, respond, result, stream};
+use crate::server::{Asked, HttpServer, PATIENCE, Step, event, json_body, message, respond, result, stream};
 use crate::{call, call_on, close, connected, connected_by, failure, outcome, plan, terms};
 
 #[tokio::test]
@@ -15,7 +15,7 @@ async fn every_request_after_the_first_carries_the_session_and_its_revision() {
     outcome(call(&session, "echo", "{}")).await.unwrap();
     server.until("the stream is asked for", |server| server.asked("GET").len() == 1).await;
     close(&session).await;
-    let names: Vec<_> = server.all().iter().map(|asked| asked.name()).collect();
+    let names: Vec<_> = server.all().iter().map(Asked::name).collect();
     assert_eq!(names[..2], ["initialize", "notifications/initialized"]);
     assert_eq!(names.last().unwrap(), "DELETE");
     let (first, rest) =
@@ -127,7 +127,7 @@ async fn a_server_that_agrees_to_2026_07_28_in_initialize_is_sent_no_initialized
     let session = connected(&server).await;
     outcome(call(&session, "echo", "{}")).await.unwrap();
     close(&session).await;
-    let names: Vec<_> = server.all().iter().map(|asked| asked.name()).collect();
+    let names: Vec<_> = server.all().iter().map(Asked::name).collect();
     assert_eq!(names, ["initialize", "tools/list", "tools/call"]);
     assert_eq!(server.asked("tools/call")[0].header("mcp-name"), Some("echo"));
 }
@@ -156,7 +156,7 @@ async fn tools_whose_annotations_no_header_can_be_made_of_are_left_out_and_other
 
 #[tokio::test]
 async fn calls_whose_headers_were_refused_share_one_new_list_and_are_sent_once_more() {
-    let mismatch = |asked: &crate::server::Asked| {
+    let mismatch = |asked: &Asked| {
         let error = format!(
             r#"{{"jsonrpc":"2.0","id":{},"error":{{"code":-32020,"message":"header mismatch"}}}}"#,
             asked.id()
@@ -233,7 +233,7 @@ async fn a_session_whose_handshake_breaks_in_the_middle_is_ended_too() {
 #[tokio::test]
 async fn a_call_given_up_lets_go_of_its_response_and_the_server_is_told() {
     for modern in [false, true] {
-        let answer = |asked: &crate::server::Asked| (asked.name() == "tools/call").then(|| vec![Step::Hold]);
+        let answer = |asked: &Asked| (asked.name() == "tools/call").then(|| vec![Step::Hold]);
         let server = if modern { HttpServer::modern(answer).await } else { HttpServer::start(answer).await };
         let session = connected(&server).await;
         let (id, settled) = call(&session, "echo", "{}");

@@ -163,11 +163,13 @@ impl Refusals {
                     self.proxy.as_ref().unwrap_or(place)
                 )
             }
+            #[cfg(feature = "tls")]
             Cause::Certificate(why) => {
                 format!(
                     "its certificate is not trusted ({why}); for a private authority name its file in NODE_EXTRA_CA_CERTS"
                 )
             }
+            #[cfg(feature = "tls")]
             Cause::Tls(why) => format!("no TLS connection came about ({why})"),
             Cause::Timeout => format!("no connection came about within {} s", CONNECT_TIMEOUT.as_secs()),
             Cause::Other(why) if error.is_connect() => why,
@@ -198,7 +200,9 @@ pub(super) fn rpc_error(body: &str) -> Option<RpcError> {
 enum Cause {
     Name(String),
     Refused,
+    #[cfg(feature = "tls")]
     Certificate(String),
+    #[cfg(feature = "tls")]
     Tls(String),
     Timeout,
     Other(String),
