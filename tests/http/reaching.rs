@@ -26,7 +26,7 @@ struct Tokens {
 }
 
 impl Headers for Tokens {
-    fn headers(&self, refused: Option<&HeaderList>) -> HeadersComing<'_> {
+    fn headers(&self, refused: Option<&HeaderList>, _request: Option<u64>) -> HeadersComing<'_> {
         let refused = refused.cloned();
         Box::pin(async move {
             let _one = self.one_at_a_time.lock().await;
@@ -81,7 +81,7 @@ async fn calls_refused_together_get_newer_credentials_together_and_are_sent_once
 struct Broken;
 
 impl Headers for Broken {
-    fn headers(&self, refused: Option<&HeaderList>) -> HeadersComing<'_> {
+    fn headers(&self, refused: Option<&HeaderList>, _request: Option<u64>) -> HeadersComing<'_> {
         let outcome = match refused {
             None => Ok(None),
             Some(_) => Err(McpError::new(ErrorCode::Config, "the login service is down")),

@@ -71,12 +71,13 @@ impl Endpoint {
     /// The response, whatever its status says; a 401 only after newer credentials were tried where there are any, a redirect only
     /// within the origin.
     pub(super) async fn exchange(&self, request: Request<'_>) -> Result<Response, McpError> {
-        let mut list = self.headers.headers(None).await?.unwrap_or_else(|| Arc::from([]));
+        let waiting = request.outgoing.and_then(Outgoing::id);
+        let mut list = self.headers.headers(None, waiting).await?.unwrap_or_else(|| Arc::from([]));
         let response = self.follow(&request, &list).await?;
         if response.status() != StatusCode::UNAUTHORIZED {
             return Ok(response);
         }
-        match self.headers.headers(Some(&list)).await {
+        match self.headers.headers(Some(&list), waiting).await {
             Ok(Some(newer)) if newer != list => list = newer,
             Ok(_) => return Ok(response),
             Err(why) => {
