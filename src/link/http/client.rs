@@ -127,8 +127,8 @@ impl Parts {
         self.is_modern.store(is_modern, Ordering::Release);
     }
 
-    pub(super) fn take_broken(&self) -> Option<McpError> {
-        lock(&self.broken).take()
+    pub(super) fn broken(&self) -> Option<McpError> {
+        lock(&self.broken).clone()
     }
 
     fn break_off(&self, error: McpError) -> StreamableHttpError<Failed> {
@@ -195,13 +195,15 @@ impl Client {
         }
         match body(&mut response, parts.limit, &parts.endpoint.received).await {
             Ok(body) => {
-                let text = String::from_utf8(body)
-                    .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
-                let unreadable = parts.endpoint.refusals.unreadable(status, kind.as_deref(), &text);
-                match self.take(Some((&outgoing, id)), text).await {
+                // What is shown of it if it turns out to be none; the text itself goes up.
+                let seen = body[..body.len().min(BODY_READ)].to_vec();
+                match self.take(Some((&outgoing, id)), body).await {
                     Some(Ok(standin)) => Ok(StreamableHttpPostResponse::Json(standin, given)),
                     Some(Err(Failed)) => Err(StreamableHttpError::Client(Failed)),
-                    None => failed(unreadable),
+                    None => {
+                        let seen = String::from_utf8_lossy(&seen);
+                        failed(parts.endpoint.refusals.unreadable(status, kind.as_deref(), &seen))
+                    }
                 }
             }
             Err(Unread::TooLarge(_)) => failed(parts.endpoint.refusals.too_large(parts.limit)),
