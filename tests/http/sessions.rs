@@ -118,6 +118,16 @@ async fn a_modern_server_is_found_out_over_a_new_connection_and_has_no_session()
 }
 
 #[tokio::test]
+async fn a_modern_server_refuses_whoever_insists_on_an_older_revision_and_says_what_it_speaks() {
+    let server = HttpServer::modern(|_| None).await;
+    let legacy = [("protocol", Input::String("legacy".to_owned()))];
+    let error = failure(plan(&server.url(), &legacy, &[])).await;
+    assert_eq!(error.code, ErrorCode::ProtocolVersion, "{error}");
+    assert_eq!(error.cause.unwrap().detail("status"), Some(&400.into()));
+    assert_eq!(server.all().len(), 1);
+}
+
+#[tokio::test]
 async fn a_server_that_agrees_to_2026_07_28_in_initialize_is_sent_no_initialized() {
     let server = HttpServer::start(|asked| {
         (asked.name() == "initialize")

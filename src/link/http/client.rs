@@ -25,7 +25,7 @@ use super::outgoing::{INITIALIZE, INITIALIZED, Outgoing, carried};
 use super::refusal::BODY_READ;
 use super::stream::{Streaming, listen};
 use crate::error::McpError;
-use crate::link::{Arrival, Receiver};
+use crate::link::{Arrival, FrameKind, Receiver};
 
 /// Requests under way with one server, streams of answers included; more wait for their turn. Each is a socket, of which many systems
 /// give a process 1,024.
@@ -33,6 +33,8 @@ const IN_FLIGHT_MAX: usize = 256;
 
 /// Answers, cancellations and the like under way at one time.
 const NOTICES_MAX: usize = 8;
+/// And waiting: a server decides how many answers it asks for, so beyond these there are none.
+const NOTICES_WAITING_MAX: usize = 256;
 
 /// How long a server may take to take in what has no answer, and to end a session.
 const NOTICE_WAIT: Duration = Duration::from_secs(5);
@@ -78,6 +80,7 @@ pub(super) struct Parts {
     broken: Mutex<Option<McpError>>,
     in_flight: Arc<Semaphore>,
     notices: Semaphore,
+    waiting_notices: Arc<Semaphore>,
 }
 
 impl Parts {
@@ -93,6 +96,7 @@ impl Parts {
             broken: Mutex::default(),
             in_flight: Arc::new(Semaphore::new(IN_FLIGHT_MAX)),
             notices: Semaphore::new(NOTICES_MAX),
+            waiting_notices: Arc::new(Semaphore::new(NOTICES_WAITING_MAX)),
         }
     }
 
@@ -271,8 +275,13 @@ impl Client {
                 tokio::time::timeout(NOTICE_WAIT, self.post(&outgoing, session.as_deref(), &headers)).await;
             return posted.unwrap_or(Ok(())).map_err(|error| self.0.break_off(error));
         }
+        let waiting = self.0.waiting_notices.clone().try_acquire_owned();
+        if waiting.is_err() && outgoing.kind == FrameKind::Answer {
+            return Ok(());
+        }
         let client = self.clone();
         tokio::spawn(async move {
+            let _waiting = waiting;
             let posting = async {
                 let _place = client.0.notices.acquire().await;
                 let post = client.post(&outgoing, session.as_deref(), &headers);

@@ -137,6 +137,7 @@ async fn hear(client: &Client, worker: &mut Option<Worker>, message: ServerJsonR
 impl Client {
     /// A request that nobody waits for any more.
     fn give_up(&self, id: u64) {
+        lock(&self.0.lists).remove(&id);
         if let Some(outgoing) = lock(&self.0.requests).remove(&id) {
             outgoing.answered();
             outgoing.given_up.cancel();
