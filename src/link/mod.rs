@@ -3,9 +3,11 @@
 //! - [`envelope`] — one message: its id, method, result or error, by reference
 //! - [`fields`] — the members of a JSON object, without decoding their values
 //! - [`stdio`] — a child process: lines in, a pipe out, the tail of stderr
+//! - [`http`] — a server behind a URL: streamable HTTP
 
 pub mod envelope;
 pub mod fields;
+pub mod http;
 pub mod stdio;
 
 use std::fmt;
@@ -101,6 +103,18 @@ pub enum Arrival {
     TooLarge {
         id: String,
         limit: usize,
+    },
+    /// One request failed on the way, and nothing else with it.
+    Failed {
+        id: u64,
+        error: McpError,
+    },
+    /// A call was refused, and did not run, because its headers do not say what the tool's schema wants in them; after a new list of
+    /// tools they may. `text` is the frame.
+    Outdated {
+        id: u64,
+        text: String,
+        error: McpError,
     },
     /// Nothing comes after this.
     Gone(Gone),

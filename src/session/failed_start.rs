@@ -58,6 +58,9 @@ pub(super) fn explain(error: McpError, shared: &Shared, attempt: &Attempt) -> Mc
         }
         _ => return error.of_server(&shared.id),
     };
+    if !shared.is_process {
+        return error.of_server(&shared.id);
+    }
     let is_handshake = error.code == ErrorCode::Handshake;
     let misses_something = says_not_found(&stderr);
     let misses_program = error.detail("exitCode") == Some(&COMMAND_NOT_FOUND.into());

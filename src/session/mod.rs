@@ -1,12 +1,14 @@
 //! One server's session: the engine on top of every link. It never decodes a result.
 //!
-//! - [`connect`] — from a definition to a session: spawn, handshake, listing, under one deadline
+//! - [`plan`] — what is to be connected
+//! - [`connect`] — from a plan to a session: start or reach the server, handshake, listing, under one deadline
 //! - [`failed_start`] — why there is none
 //! - [`handshake`] — which revision both sides speak
 //! - [`listing`] — which tools there are
 //! - [`subscription`] — how changes of them are heard of
 //! - [`calls`] — what is under way
 //! - [`inbox`] — what arrives
+//! - [`resend`] — the one call that is sent again
 //! - [`wire`] — the text of what goes out
 
 pub mod calls;
@@ -15,10 +17,13 @@ mod failed_start;
 mod handshake;
 mod inbox;
 pub mod listing;
+mod plan;
+mod resend;
 mod subscription;
 mod wire;
 
-pub use connect::{Plan, Welcome, connect, connect_through};
+pub use connect::{Welcome, connect, connect_through};
+pub use plan::{Plan, Server};
 
 use std::collections::HashSet;
 use std::fmt;
@@ -81,6 +86,12 @@ pub enum Event {
     Log(Value),
     /// The new list: a JSON array.
     ToolsChanged(String),
+    /// The server asks the user something in mid-call. Only where [`Plan::answers_input`] says so; for [`Session::answer`].
+    InputRequired {
+        id: String,
+        /// `{"method":…,"params":…}` as the server wrote them.
+        request: String,
+    },
     Warning {
         code: &'static str,
         message: String,
@@ -98,6 +109,7 @@ impl fmt::Debug for Event {
             Self::Log(params) => write!(formatter, "Log({params})"),
             Self::ToolsChanged(tools) => write!(formatter, "ToolsChanged({} bytes)", tools.len()),
             Self::Warning { code, message, .. } => write!(formatter, "Warning({code}: {message})"),
+            Self::InputRequired { .. } => write!(formatter, "InputRequired"),
             Self::Closed(info) => write!(formatter, "Closed({info:?})"),
         }
     }
@@ -119,6 +131,10 @@ pub(crate) struct Shared {
     id: String,
     filter: ToolFilter,
     redactor: Redactor,
+    /// As opposed to a server that was there before.
+    is_process: bool,
+    lists_tools: bool,
+    answers_input: bool,
     listens: Listens,
     waits: Waits,
     timeout: Duration,
@@ -133,11 +149,15 @@ pub(crate) struct Shared {
     listing: tokio::sync::Mutex<()>,
     refresh_wanted: AtomicBool,
     subscription: Subscription,
+    /// Lists that were made for calls to be sent again.
+    listings: AtomicU64,
     closing: AtomicBool,
     life: Mutex<Life>,
     closed: watch::Sender<Option<CloseInfo>>,
     /// Names that the server was to inherit and that are not set.
     missing: Vec<String>,
+    /// Requests of the server that the host is to answer, by the text of their ids.
+    inputs: Mutex<HashSet<String>>,
     unknown: AtomicU64,
     handshake_ms: AtomicU64,
 }
@@ -177,6 +197,12 @@ impl Session {
             settle.with(outcome);
         });
         task.abort_handle()
+    }
+
+    /// Answers an [`Event::InputRequired`]: with the text of a result, or with what went wrong. Once each; an answer that the server no
+    /// longer waits for is not sent.
+    pub fn answer(&self, id: &str, outcome: Result<String, String>) {
+        self.0.answer_input(id, outcome);
     }
 
     /// Gives a call up: the server is told, a late answer is ignored. True when the call will not settle any more, false when it has.
@@ -282,8 +308,9 @@ impl Shared {
     /// Takes a call back and tells the server, unless nothing was sent yet. `initialize` is never cancelled on the wire: the
     /// process is stopped instead (2025-11-25, cancellation).
     fn give_up(&self, id: u64) -> Option<Settle> {
+        let current = self.calls.current(id);
         let settle = self.calls.withdraw(id)?;
-        self.tell_cancelled(id);
+        self.tell_cancelled(current);
         Some(settle)
     }
 
