@@ -168,7 +168,7 @@ pub fn judge(input: &Input, host_env: impl FnOnce() -> Input, group: bool) -> Re
 }
 
 /// A name that no variable can have would never allow anything, so it is a slip. A repeated one changes nothing.
-fn allowed_keys(found: Found<'_>) -> Result<Vec<String>, McpError> {
+pub(crate) fn allowed_keys(found: Found<'_>) -> Result<Vec<String>, McpError> {
     const NAME: &str = "the name of a variable: letters, digits and _, no digit first";
     let mut keys: Vec<String> = Vec::new();
     let mut seen = HashSet::new();
@@ -185,7 +185,7 @@ fn allowed_keys(found: Found<'_>) -> Result<Vec<String>, McpError> {
     Ok(keys)
 }
 
-fn variables(found: &Found<'_>) -> Result<Vec<(String, String)>, McpError> {
+pub(crate) fn variables(found: &Found<'_>) -> Result<Vec<(String, String)>, McpError> {
     let entries = found.entries("an object that holds variables, as process.env does")?;
     let variable =
         |(name, value): (&str, Found<'_>)| Ok((name.to_owned(), value.text("a string")?.to_owned()));
@@ -201,7 +201,7 @@ fn signal(found: &Found<'_>) -> Result<(), McpError> {
     }
 }
 
-fn protocol(found: &Found<'_>) -> Result<Protocol, McpError> {
+pub(crate) fn protocol(found: &Found<'_>) -> Result<Protocol, McpError> {
     Ok(match found.word(&PROTOCOLS)? {
         "auto" => Protocol::Auto,
         "legacy" => Protocol::Legacy,
