@@ -44,6 +44,8 @@ pub enum Message {
     Request {
         id: String,
         method: String,
+        /// The text of `params`, `{}` when there are none.
+        params: String,
     },
     /// The text of `params`, `{}` when there are none.
     Notification {
@@ -85,12 +87,10 @@ fn message(text: &str) -> Option<Message> {
     // `method: null` or `error: null` beside a result are seen in the field and mean absent.
     if let Some(method) = method.filter(|method| !is_null(method)) {
         let method = string(method)?.into_owned();
+        let params = params.map_or_else(|| "{}".to_owned(), |params| params.get().to_owned());
         return Some(match id.filter(|id| !is_null(id)) {
-            Some(id) => Message::Request { id: id.get().to_owned(), method },
-            None => Message::Notification {
-                method,
-                params: params.map_or_else(|| "{}".to_owned(), |params| params.get().to_owned()),
-            },
+            Some(id) => Message::Request { id: id.get().to_owned(), method, params },
+            None => Message::Notification { method, params },
         });
     }
     let id = answer_id(id);
@@ -189,11 +189,11 @@ mod tests {
 
     #[test]
     fn requests_and_notifications_are_told_apart() {
+        let params = "{}".to_owned();
         assert_eq!(
             one(r#"{"id":"x","method":"ping"}"#),
-            Message::Request { id: "\"x\"".into(), method: "ping".into() }
+            Message::Request { id: "\"x\"".into(), method: "ping".into(), params: params.clone() }
         );
-        let params = "{}".to_owned();
         assert_eq!(one(r#"{"id":null,"method":"m"}"#), Message::Notification { method: "m".into(), params });
     }
 

@@ -3,9 +3,11 @@
 //! - [`envelope`] — one message: its id, method, result or error, by reference
 //! - [`fields`] — the members of a JSON object, without decoding their values
 //! - [`stdio`] — a child process: lines in, a pipe out, the tail of stderr
+//! - [`http`] — a server behind a URL: streamable HTTP
 
 pub mod envelope;
 pub mod fields;
+pub mod http;
 pub mod stdio;
 
 use std::future::Future;
@@ -94,6 +96,11 @@ pub enum Arrival {
     TooLarge {
         id: String,
         limit: usize,
+    },
+    /// One request failed on the way, and nothing else with it.
+    Failed {
+        id: u64,
+        error: McpError,
     },
     /// Nothing comes after this.
     Gone(Gone),

@@ -128,7 +128,7 @@ impl Connection {
     pub(super) fn start(plan: Plan, token: i64, dispatcher: Arc<Dispatcher>, runtime: &Handle) -> Self {
         let session: Arc<OnceLock<Session>> = Arc::default();
         let (starting, stopped) = oneshot::channel::<()>();
-        let timeout = plan.definition.timeout;
+        let timeout = plan.timeout;
         let events = Arc::new(Events { token, dispatcher: dispatcher.clone(), dropped: AtomicU64::new(0) });
         let owner = events.clone();
         let settle = settle(token, dispatcher.clone());
@@ -236,6 +236,10 @@ impl Owner for Events {
             }
             Event::ToolsChanged(tools) => {
                 self.dispatcher.tools_changed(self.token, &json!({ "tools": tools }));
+            }
+            Event::InputRequired { id, request } => {
+                self.dispatcher
+                    .happened(self.token, &json!({ "inputRequired": { "id": id, "request": request } }));
             }
             Event::Closed(CloseInfo { reason, end }) => {
                 let info = json!({

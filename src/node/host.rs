@@ -102,7 +102,7 @@ impl Plans {
         let definition = definitions.get(index as usize).ok_or_else(no_plan)?.clone();
         let directory = std::env::current_dir().ok();
         let runtime = io_thread::handle().map_err(|error| napi::Error::from_reason(error.message))?;
-        let plan = Plan { definition, options: options.clone(), directory };
+        let plan = Plan::of(definition, options.clone(), directory);
         Ok(Connection::start(plan, token, self.dispatcher.clone(), &runtime))
     }
 }

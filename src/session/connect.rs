@@ -1,4 +1,4 @@
-//! From a definition to a session: spawn, handshake, listing, under one deadline.
+//! From a plan to a session: start or reach the server, handshake, listing, under one deadline.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -17,8 +17,10 @@ use super::inbox::Inbox;
 use super::listing::LISTING;
 use super::{Owner, Session, Shared, handshake, milliseconds, wire};
 use crate::error::{ErrorCode, McpError};
+use crate::link::Link;
+use crate::link::http::Remote;
 use crate::link::stdio::{self, Opening};
-use crate::policy::definition::Definition;
+use crate::policy::definition::{Definition, ToolFilter};
 use crate::policy::environment;
 use crate::policy::nearest::nearest;
 use crate::policy::options::Options;
@@ -33,20 +35,66 @@ const FAILED_END_OF_INPUT: Duration = Duration::from_millis(100);
 /// the stop ladder then goes on behind it.
 const RELEASE_AFTER: Duration = Duration::from_millis(150);
 
-/// What is to be started, judged.
+/// What is to be connected, judged.
 #[derive(Clone)]
 pub struct Plan {
-    pub definition: Definition,
+    /// The definition's `id`, or the server's name in its project.
+    pub id: String,
+    pub server: Server,
+    pub tools: ToolFilter,
+    /// Whether the start waits for the list of tools, and calls of other names are refused.
+    pub lists_tools: bool,
+    /// Of each call, and of the start where the options name none.
+    pub timeout: Duration,
+    /// Whether the host answers what a server asks in mid-call: only then the capability `elicitation` is declared.
+    pub answers_input: bool,
+    /// Knows what must not be shown: inherited values, expanded placeholders, headers.
+    pub redactor: Redactor,
+    /// Names that the server was to inherit and that are not set.
+    pub missing: Vec<String>,
     pub options: Arc<Options>,
-    /// The host's working directory at the time of the call, where the definition names none.
-    pub directory: Option<PathBuf>,
+}
+
+/// Where a server is.
+#[derive(Clone)]
+pub enum Server {
+    /// It is started.
+    Process(Command),
+    /// It is reached.
+    Http(Remote),
+}
+
+impl Plan {
+    /// `directory`: the host's working directory at the time of the call, for a definition that names none.
+    #[must_use]
+    pub fn of(definition: Definition, options: Arc<Options>, directory: Option<PathBuf>) -> Self {
+        let environment = environment::build(&definition, &options.env, Platform::HOST);
+        let mut words = definition.command.into_iter();
+        let command = Command {
+            program: words.next().map(PathBuf::from).unwrap_or_default(),
+            arguments: words.collect(),
+            directory: definition.cwd.map(PathBuf::from).or(directory),
+            variables: environment.variables,
+        };
+        Self {
+            id: definition.id,
+            server: Server::Process(command),
+            tools: definition.tools,
+            lists_tools: true,
+            timeout: definition.timeout,
+            answers_input: false,
+            redactor: Redactor::new(&environment.inherited),
+            missing: environment.missing,
+            options,
+        }
+    }
 }
 
 /// What a host learns of a server that has started: a JSON object.
 #[derive(Debug)]
 pub struct Welcome(pub String);
 
-/// Starts a server and waits until its tools are known. Must run on the I/O thread. When `cancelled` resolves first, the server is
+/// Starts or reaches a server and waits until its tools are known. Must run on the I/O thread. When `cancelled` resolves first, the server is
 /// stopped and the error is `ERR_MCP_CLOSED`.
 pub async fn connect(
     plan: Plan,
@@ -54,16 +102,17 @@ pub async fn connect(
     cancelled: impl Future<Output = ()>,
 ) -> Result<(Session, Welcome), McpError> {
     let started = Instant::now();
-    let environment = environment::build(&plan.definition, &plan.options.env, Platform::HOST);
-    let redactor = Redactor::new(&environment.inherited);
     let shutdown = plan.options.shutdown;
     let shared = Arc::new(Shared {
-        id: plan.definition.id.clone(),
-        filter: plan.definition.tools.clone(),
-        redactor: redactor.clone(),
+        id: plan.id,
+        filter: plan.tools,
+        redactor: plan.redactor,
+        is_process: matches!(plan.server, Server::Process(_)),
+        lists_tools: plan.lists_tools,
+        answers_input: plan.answers_input,
         listens: plan.options.listens,
         waits: Waits { end_of_input: shutdown.end_of_input, terminate: shutdown.terminate },
-        timeout: plan.definition.timeout,
+        timeout: plan.timeout,
         runtime: tokio::runtime::Handle::current(),
         owner,
         link: OnceLock::new(),
@@ -75,24 +124,17 @@ pub async fn connect(
         closing: AtomicBool::new(false),
         life: Mutex::default(),
         closed: watch::Sender::new(None),
-        missing: environment.missing,
+        missing: plan.missing,
+        inputs: Mutex::default(),
         unknown: AtomicU64::new(0),
         handshake_ms: AtomicU64::new(0),
     });
-    let opening = Opening {
-        server: plan.definition.id.clone(),
-        command: command(&plan, environment.variables),
-        guardian: plan.options.guardian,
-        max_message_bytes: plan.options.max_message_bytes,
-        redactor,
-        wants_stderr: plan.options.listens.stderr,
-    };
-    let limit = plan.options.connect_timeout.unwrap_or(plan.definition.timeout);
+    let limit = plan.options.connect_timeout.unwrap_or(plan.timeout);
     let mut phase = Phase::Start;
     let outcome = tokio::select! {
         biased;
         () = cancelled => Err(shared.closed_error()),
-        outcome = tokio::time::timeout(limit, start(&shared, opening, &plan.options, &mut phase)) => {
+        outcome = tokio::time::timeout(limit, start(&shared, plan.server, &plan.options, &mut phase)) => {
             outcome.unwrap_or_else(|_| Err(McpError::new(ErrorCode::Timeout, "")))
         }
     };
@@ -119,11 +161,11 @@ pub async fn connect(
 
 async fn start(
     shared: &Arc<Shared>,
-    opening: Opening,
+    server: Server,
     options: &Options,
     phase: &mut Phase,
 ) -> Result<String, McpError> {
-    let link = stdio::open(opening, Arc::new(Inbox(shared.clone()))).await?;
+    let link = open(shared, server, options).await?;
     // Set once, here: nothing before this line can have sent anything.
     let _ = shared.link.set(link);
     let keeper = shared.clone();
@@ -132,8 +174,52 @@ async fn start(
     let negotiated = handshake::negotiate(shared, options.protocol).await?;
     let _ = shared.negotiated.set(negotiated);
     *phase = Phase::Listing;
+    if shared.lists_tools {
+        let _one_at_a_time = shared.listing.lock().await;
+        return shared.list(LISTING, None).await.map(|tools| shared.set_tools(tools));
+    }
+    if !shared.is_process && shared.modern_meta().is_some() {
+        learn_schemas(shared).await?;
+    }
+    Ok("[]".to_owned())
+}
+
+async fn open(shared: &Arc<Shared>, server: Server, options: &Options) -> Result<Arc<dyn Link>, McpError> {
+    let receiver = Arc::new(Inbox(shared.clone()));
+    match server {
+        Server::Process(command) => {
+            let opening = Opening {
+                server: shared.id.clone(),
+                command,
+                guardian: options.guardian,
+                max_message_bytes: options.max_message_bytes,
+                redactor: shared.redactor.clone(),
+                wants_stderr: options.listens.stderr,
+            };
+            Ok(stdio::open(opening, receiver).await?)
+        }
+        Server::Http(_) => {
+            Err(McpError::new(ErrorCode::Connect, "This version does not reach servers over HTTP yet."))
+        }
+    }
+}
+
+/// From 2026-07-28 on HTTP headers repeat arguments as the schemas of the tools say (SEP-2243). A server whose tools cannot be listed may
+/// have some that can be called.
+async fn learn_schemas(shared: &Arc<Shared>) -> Result<(), McpError> {
     let _one_at_a_time = shared.listing.lock().await;
-    shared.list(LISTING, None).await.map(|tools| shared.set_tools(tools))
+    match shared.list(LISTING, None).await {
+        Err(error) if shared.calls.gone().is_some() => return Err(error),
+        Err(error) => {
+            let message = format!(
+                "The server's tools could not be listed, which revision 2026-07-28 needs for the headers of some calls. {}",
+                error.message
+            );
+            shared.warn("WARN_MCP_TOOLS_NOT_LISTED", &message, vec![("error", error.to_json())]);
+        }
+        Ok(_) => {}
+    }
+    Ok(())
 }
 
 /// Stops what was started; resolves when it is gone.
@@ -146,16 +232,6 @@ async fn stop(shared: &Arc<Shared>, error: &McpError) {
     // In a task of its own: the ladder goes on when the caller is released before its end.
     let ladder = shared.runtime.spawn(async move { link.close(waits).await });
     let _ = ladder.await;
-}
-
-fn command(plan: &Plan, variables: Vec<(String, String)>) -> Command {
-    let mut words = plan.definition.command.iter();
-    Command {
-        program: words.next().map(PathBuf::from).unwrap_or_default(),
-        arguments: words.cloned().collect(),
-        directory: plan.definition.cwd.as_ref().map(PathBuf::from).or_else(|| plan.directory.clone()),
-        variables,
-    }
 }
 
 /// A server that lacks its token mostly starts all the same, and fails at the first call.

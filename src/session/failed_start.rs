@@ -49,6 +49,9 @@ pub(super) fn explain(error: McpError, shared: &Shared, phase: Phase, limit: Dur
         }
         _ => return error.of_server(&shared.id),
     };
+    if !shared.is_process {
+        return error.of_server(&shared.id);
+    }
     let mut error =
         error.with("stderr", stderr).with("stdoutNoise", noise).with("missingEnv", missing.clone());
     if !missing.is_empty() {

@@ -82,7 +82,8 @@ async fn initialize(
     offered: &ProtocolVersion,
     accepted: &[ProtocolVersion],
 ) -> Result<Negotiated, McpError> {
-    let result = shared.ask("initialize", Some(&wire::initialize(offered)?), CONNECTING).await;
+    let result =
+        shared.ask("initialize", Some(&wire::initialize(offered, shared.answers_input)?), CONNECTING).await;
     let result = result.map_err(|error| refused(shared, error, "initialize", offered))?;
     let names = ["protocolVersion", "serverInfo", "capabilities", "instructions"];
     let Some([version, server_info, capabilities, instructions]) = fields(&result, names) else {
@@ -98,7 +99,7 @@ async fn initialize(
         None
     } else {
         // Some servers agree to 2026-07-28 in `initialize`, which it no longer has; they mean it.
-        Some(wire::modern_meta(version)?)
+        Some(wire::modern_meta(version, shared.answers_input)?)
     };
     Ok(Negotiated {
         version: version.clone(),
@@ -111,7 +112,7 @@ async fn initialize(
 
 async fn discover(shared: &Shared) -> Result<Negotiated, McpError> {
     let version = ProtocolVersion::V_2026_07_28;
-    let modern_meta = wire::modern_meta(&version)?;
+    let modern_meta = wire::modern_meta(&version, shared.answers_input)?;
     let params = wire::params(None, wire::Meta { modern: Some(&modern_meta), ..wire::Meta::default() })?;
     let result = shared.ask("server/discover", params.as_deref(), CONNECTING).await;
     let result = result.map_err(|error| refused(shared, error, "server/discover", &version))?;
@@ -152,7 +153,9 @@ fn refused(shared: &Shared, error: McpError, method: &str, offered: &ProtocolVer
 
 /// A server that does not know the method does not speak the revision that was asked for.
 fn not_modern(shared: &Shared, error: McpError) -> McpError {
-    if error.code != ErrorCode::Handshake || error.detail("rpcCode") != Some(&(-32601).into()) {
+    if !matches!(error.code, ErrorCode::Handshake | ErrorCode::Http)
+        || error.detail("rpcCode") != Some(&(-32601).into())
+    {
         return error;
     }
     let version = ProtocolVersion::V_2026_07_28;
@@ -167,9 +170,11 @@ fn not_modern(shared: &Shared, error: McpError) -> McpError {
 
 /// Whether an answer to `initialize` is worth a `server/discover`.
 fn says_modern(error: &McpError) -> bool {
-    let Some(cause) = error.cause.as_deref().filter(|cause| cause.code == ErrorCode::Rpc) else {
-        return false;
-    };
+    // Over HTTP the error may come as the body of a refusal (2026-07-28, streamable HTTP, backward compatibility).
+    let refused =
+        Some(error).filter(|error| error.code == ErrorCode::Http && error.detail("rpcCode").is_some());
+    let answered = error.cause.as_deref().filter(|cause| cause.code == ErrorCode::Rpc);
+    let Some(cause) = refused.or(answered) else { return false };
     // A server that lists what it speaks is believed.
     if let Some(supported) =
         cause.detail("data").and_then(|data| data.get("supported")).and_then(Value::as_array)

@@ -175,7 +175,7 @@ impl Shared {
     /// Refuses a name that the server does not publish, before anything is sent.
     pub(super) fn check_tool(&self, name: &str) -> Result<(), McpError> {
         let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-        if names.contains(name) || self.closing.load(Ordering::Acquire) {
+        if !self.lists_tools || names.contains(name) || self.closing.load(Ordering::Acquire) {
             return Ok(());
         }
         let nearest = nearest(name, names.iter().map(String::as_str));

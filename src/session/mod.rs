@@ -1,6 +1,6 @@
 //! One server's session: the engine on top of every link. It never decodes a result.
 //!
-//! - [`connect`] — from a definition to a session: spawn, handshake, listing, under one deadline
+//! - [`connect`] — from a plan to a session: start or reach the server, handshake, listing, under one deadline
 //! - [`failed_start`] — why there is none
 //! - [`handshake`] — which revision both sides speak
 //! - [`listing`] — which tools there are
@@ -16,7 +16,7 @@ mod inbox;
 pub mod listing;
 mod wire;
 
-pub use connect::{Plan, Welcome, connect};
+pub use connect::{Plan, Server, Welcome, connect};
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -78,6 +78,12 @@ pub enum Event {
     Log(Value),
     /// The new list: a JSON array.
     ToolsChanged(String),
+    /// The server asks the user something in mid-call. Only where [`Plan::answers_input`] says so; for [`Session::answer`].
+    InputRequired {
+        id: String,
+        /// `{"method":…,"params":…}` as the server wrote them.
+        request: String,
+    },
     Warning {
         code: &'static str,
         message: String,
@@ -103,6 +109,10 @@ pub(crate) struct Shared {
     id: String,
     filter: ToolFilter,
     redactor: Redactor,
+    /// As opposed to a server that was there before.
+    is_process: bool,
+    lists_tools: bool,
+    answers_input: bool,
     listens: Listens,
     waits: Waits,
     timeout: Duration,
@@ -120,6 +130,8 @@ pub(crate) struct Shared {
     closed: watch::Sender<Option<CloseInfo>>,
     /// Names that the server was to inherit and that are not set.
     missing: Vec<String>,
+    /// Requests of the server that the host is to answer, by the text of their ids.
+    inputs: Mutex<HashSet<String>>,
     unknown: AtomicU64,
     handshake_ms: AtomicU64,
 }
@@ -159,6 +171,12 @@ impl Session {
             settle.with(outcome);
         });
         task.abort_handle()
+    }
+
+    /// Answers an [`Event::InputRequired`]: with the text of a result, or with what went wrong. Once each; an answer that the server no
+    /// longer waits for is not sent.
+    pub fn answer(&self, id: &str, outcome: Result<String, String>) {
+        self.0.answer_input(id, outcome);
     }
 
     /// Gives a call up: the server is told, a late answer is ignored. True when the call will not settle any more, false when it has.
