@@ -185,6 +185,7 @@ impl Connection {
                 total: None,
                 reset_on_progress: false,
                 on_progress: None,
+                begun: None,
             };
             return (terms, None);
         };
@@ -198,6 +199,7 @@ impl Connection {
             total: options.max_total_timeout.map(milliseconds),
             reset_on_progress: options.reset_timeout_on_progress.unwrap_or_default(),
             on_progress,
+            begun: None,
         };
         (terms, options.meta)
     }
@@ -237,10 +239,8 @@ impl Owner for Events {
             Event::ToolsChanged(tools) => {
                 self.dispatcher.tools_changed(self.token, &json!({ "tools": tools }));
             }
-            Event::InputRequired { id, request } => {
-                self.dispatcher
-                    .happened(self.token, &json!({ "inputRequired": { "id": id, "request": request } }));
-            }
+            // A connection does not offer to answer, so nothing is asked.
+            Event::InputRequired(question) => question.answer(Err("nobody is here to answer".to_owned())),
             Event::Closed(CloseInfo { reason, end }) => {
                 let info = json!({
                     "reason": reason.as_str(),

@@ -58,6 +58,8 @@ pub struct Terms {
     pub total: Option<Duration>,
     pub reset_on_progress: bool,
     pub on_progress: Option<OnProgress>,
+    /// When the caller began to wait, if that was before the session was there: all times count from then.
+    pub begun: Option<Instant>,
 }
 
 impl Terms {
@@ -108,7 +110,7 @@ struct Pending {
 impl Calls {
     /// Registers a call and gives its id; when the session is gone it settles at once and there is none.
     pub fn begin(&self, terms: Terms, settle: Settle) -> Option<u64> {
-        let now = Instant::now();
+        let begun = terms.begun.unwrap_or_else(Instant::now);
         let mut state = self.lock();
         if let Some(gone) = state.gone.clone() {
             drop(state);
@@ -117,9 +119,9 @@ impl Calls {
         }
         state.last_id += 1;
         let id = state.last_id;
-        let pending = Pending { settle, terms, begun: now, deadline: None };
+        let pending = Pending { settle, terms, begun, deadline: None };
         state.pending.insert(id, pending);
-        if state.set_deadline(id, now) {
+        if state.set_deadline(id, begun) {
             self.changed.notify_one();
         }
         Some(id)
@@ -274,7 +276,14 @@ mod tests {
 
     fn terms(timeout: u64) -> Terms {
         let timeout = Some(Duration::from_millis(timeout));
-        Terms { phase: "call", timeout, total: None, reset_on_progress: false, on_progress: None }
+        Terms {
+            phase: "call",
+            timeout,
+            total: None,
+            reset_on_progress: false,
+            on_progress: None,
+            begun: None,
+        }
     }
 
     fn begin(calls: &Calls, terms: Terms) -> (Option<u64>, Receiver<Outcome>) {
@@ -329,6 +338,23 @@ mod tests {
         let (_, pending) = begin(&calls, terms(60_000));
         drop(calls);
         assert_eq!(pending.recv().unwrap().unwrap_err().code, ErrorCode::Internal);
+    }
+
+    #[tokio::test]
+    async fn a_call_that_waited_for_its_session_has_waited_already() {
+        let calls = Arc::new(Calls::default());
+        let (sender, mut expired) = tokio::sync::mpsc::unbounded_channel();
+        let keeper = calls.clone();
+        let task =
+            tokio::spawn(
+                async move { keeper.keep_deadlines(|call| sender.send(call.waited).unwrap()).await },
+            );
+        let begun = Instant::now().checked_sub(Duration::from_secs(1));
+        begin(&calls, Terms { begun, ..terms(1_000) });
+        assert_eq!(expired.recv().await, Some(Duration::from_secs(1)));
+        let closed = McpError::new(ErrorCode::Closed, "");
+        calls.end(&closed, &closed);
+        task.await.unwrap();
     }
 
     #[tokio::test]

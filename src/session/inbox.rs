@@ -7,7 +7,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
-use super::{Event, Reason, Shared, wire};
+use super::{Event, Question, Reason, Shared, wire};
 use crate::error::{ErrorCode, McpError};
 use crate::link::envelope::{AnswerId, Message, RpcError, answer_id_text};
 use crate::link::fields::fields;
@@ -57,6 +57,13 @@ impl Receiver for Inbox {
     }
 }
 
+impl Question {
+    /// Answers with the text of a result, or with what went wrong. An answer that the server no longer waits for is not sent.
+    pub fn answer(self, outcome: Result<String, String>) {
+        self.shared.answer_input(&self.id, outcome);
+    }
+}
+
 impl Shared {
     fn message(self: &Arc<Self>, message: Message) {
         match message {
@@ -78,7 +85,8 @@ impl Shared {
             Message::Request { id, method, params } => {
                 if method == "elicitation/create" && self.is_input(&id) {
                     let request = format!(r#"{{"method":{},"params":{params}}}"#, wire::quoted(&method));
-                    self.owner.heard(Event::InputRequired { id, request });
+                    let question = Question { request, id, shared: self.clone() };
+                    self.owner.heard(Event::InputRequired(question));
                 } else {
                     self.answer(wire::answer(&id, &method));
                 }
@@ -127,7 +135,7 @@ impl Shared {
         self.answers_input && inputs.len() < INPUTS_MAX && inputs.insert(id.to_owned())
     }
 
-    pub(super) fn answer_input(&self, id: &str, outcome: Result<String, String>) {
+    fn answer_input(&self, id: &str, outcome: Result<String, String>) {
         if self.inputs().remove(id) {
             self.answer(wire::answer_input(id, outcome));
         }

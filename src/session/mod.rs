@@ -6,6 +6,7 @@
 //! - [`listing`] — which tools there are
 //! - [`calls`] — what is under way
 //! - [`inbox`] — what arrives
+//! - [`on_demand`] — a session that is opened when it is needed, and again after it was lost
 //! - [`wire`] — the text of what goes out
 
 pub mod calls;
@@ -14,11 +15,13 @@ mod failed_start;
 mod handshake;
 mod inbox;
 pub mod listing;
+pub mod on_demand;
 mod wire;
 
 pub use connect::{Plan, Server, Welcome, connect};
 
 use std::collections::HashSet;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -78,12 +81,8 @@ pub enum Event {
     Log(Value),
     /// The new list: a JSON array.
     ToolsChanged(String),
-    /// The server asks the user something in mid-call. Only where [`Plan::answers_input`] says so; for [`Session::answer`].
-    InputRequired {
-        id: String,
-        /// `{"method":…,"params":…}` as the server wrote them.
-        request: String,
-    },
+    /// The server asks the user something in mid-call. Only where [`Plan::answers_input`] says so; to be answered.
+    InputRequired(Question),
     Warning {
         code: &'static str,
         message: String,
@@ -91,6 +90,20 @@ pub enum Event {
     },
     /// The last one, but for a log message that was still on the pool. Only of a session that was connected.
     Closed(CloseInfo),
+}
+
+/// What a server asks the user. It belongs to the session that it came over.
+pub struct Question {
+    /// `{"method":…,"params":…}` as the server wrote them.
+    pub request: String,
+    id: String,
+    shared: Arc<Shared>,
+}
+
+impl fmt::Debug for Question {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Question").field("request", &self.request).finish_non_exhaustive()
+    }
 }
 
 /// One call, as the caller wants it.
@@ -173,12 +186,6 @@ impl Session {
         task.abort_handle()
     }
 
-    /// Answers an [`Event::InputRequired`]: with the text of a result, or with what went wrong. Once each; an answer that the server no
-    /// longer waits for is not sent.
-    pub fn answer(&self, id: &str, outcome: Result<String, String>) {
-        self.0.answer_input(id, outcome);
-    }
-
     /// Gives a call up: the server is told, a late answer is ignored. True when the call will not settle any more, false when it has.
     #[must_use]
     pub fn cancel(&self, id: u64) -> bool {
@@ -188,6 +195,18 @@ impl Session {
     /// Ends the session: pending calls reject at once, then the server is stopped. Idempotent.
     pub fn close(&self, reason: Reason) {
         self.0.close(reason);
+    }
+
+    /// Whether it can take no call any more: it is ending, or has ended.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        self.0.closing.load(Ordering::Acquire)
+    }
+
+    /// Whether nothing of it is left.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.0.closed.borrow().is_some()
     }
 
     /// How it ended, once it has.
