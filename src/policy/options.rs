@@ -65,6 +65,24 @@ pub struct Options {
     pub listens: Listens,
 }
 
+impl Options {
+    /// Everything else as it is by default.
+    #[must_use]
+    pub fn with(allowed_inherited_env_keys: Vec<String>, env: Vec<(String, String)>) -> Self {
+        Self {
+            allowed_inherited_env_keys,
+            env,
+            connect_timeout: None,
+            protocol: Protocol::Auto,
+            max_message_bytes: DEFAULT_MESSAGE_BYTES,
+            shutdown: Shutdown::default(),
+            guardian: true,
+            partial: false,
+            listens: Listens::default(),
+        }
+    }
+}
+
 /// Names only: values may be secret.
 impl fmt::Debug for Options {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -17,6 +17,7 @@ mod url;
 mod variables;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::error::{ErrorCode, McpError};
 use crate::policy::found::{Found, path_of, shown};
@@ -218,6 +219,18 @@ impl Source {
 }
 
 impl Entry {
+    /// How long a call may take that says nothing itself.
+    #[must_use]
+    pub fn timeout(&self) -> Duration {
+        server::timeout(&self.found()).unwrap_or(server::DEFAULT_TIMEOUT)
+    }
+
+    /// Whether a function of the host gives its headers.
+    #[must_use]
+    pub fn has_headers_function(&self) -> bool {
+        matches!(self.found().property("headers").value, Input::Function)
+    }
+
     fn found(&self) -> Found<'_> {
         Found::outermost(ErrorCode::Config, &self.path, &self.value)
     }

@@ -19,7 +19,7 @@ use crate::policy::redact::Redactor;
 
 /// As of a definition.
 const TIMEOUT_MS: RangeInclusive<u32> = 1_000..=300_000;
-const DEFAULT_TIMEOUT: Duration = Duration::from_mins(1);
+pub(super) const DEFAULT_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// One server, ready to be connected.
 pub struct Server {
@@ -79,10 +79,7 @@ struct Judge<'p> {
 impl Judge<'_> {
     fn server(mut self) -> Result<Server, McpError> {
         let found = self.entry.found();
-        let timeout = match found.property("timeout").given() {
-            Some(timeout) => Duration::from_millis(timeout.integer(TIMEOUT_MS, "milliseconds")?.into()),
-            None => DEFAULT_TIMEOUT,
-        };
+        let timeout = timeout(&found)?;
         let protocol = found.property("protocol").given().map_or(Ok(Protocol::Auto), |it| protocol(&it))?;
         let kind = found.property("type");
         if matches!(kind.value, Input::String(kind) if kind == "sse") {
@@ -302,6 +299,14 @@ impl Judge<'_> {
 const VARIABLE: &str = "the name of a variable: letters, digits and _, no digit first";
 
 const IN_CLEAR: &str = "may hold a capability and would go over plain http, readable on the way; use https (plain http is for this machine only)";
+
+/// How long the opening and each call may take.
+pub(super) fn timeout(found: &Found<'_>) -> Result<Duration, McpError> {
+    match found.property("timeout").given() {
+        Some(timeout) => Ok(Duration::from_millis(timeout.integer(TIMEOUT_MS, "milliseconds")?.into())),
+        None => Ok(DEFAULT_TIMEOUT),
+    }
+}
 
 fn is_secret(name: &str, value: &str) -> bool {
     name_is_capability(name) || value_format(value).is_some()

@@ -6,6 +6,7 @@
 //! - [`listing`] — which tools there are
 //! - [`calls`] — what is under way
 //! - [`inbox`] — what arrives
+//! - [`named`] — the plan of a server that a project names
 //! - [`on_demand`] — a session that is opened when it is needed, and again after it was lost
 //! - [`wire`] — the text of what goes out
 
@@ -15,6 +16,7 @@ mod failed_start;
 mod handshake;
 mod inbox;
 pub mod listing;
+mod named;
 pub mod on_demand;
 mod wire;
 
