@@ -16,7 +16,8 @@ const EXA = { mcpServers: { exa: { url: 'https://mcp.example.com/mcp' } } }
 
 test('a project file is found from a folder upwards, and says what it names', t => {
   const root = folder(t, {
-    '.vscode/mcp.json': '{\n  // VS Code\n  "servers": {"a": {"url": "https://a.example/mcp"}, "off": {"disabled": true}},\n}',
+    '.vscode/mcp.json':
+      '{\n  // VS Code\n  "servers": {"a": {"url": "https://a.example/mcp"}, "off": {"disabled": true}},\n}',
     'deep/er/x.txt': '',
   })
   const project = openMcpProject({ from: join(root, 'deep/er') })
@@ -86,7 +87,9 @@ test('options are judged before anything is read', () => {
 // ───────────────────────────── names ─────────────────────────────
 
 test('a name that is not there throws at once, with those that are', t => {
-  const root = folder(t, { '.mcp.json': { mcpServers: { context7: EXA.mcpServers.exa, exa: EXA.mcpServers.exa } } })
+  const root = folder(t, {
+    '.mcp.json': { mcpServers: { context7: EXA.mcpServers.exa, exa: EXA.mcpServers.exa } },
+  })
   const project = openMcpProject({ from: root })
   const error = thrown(() => project.mcp('contxt7'))
   assert.equal(error.code, 'ERR_MCP_SERVER_NOT_FOUND')
