@@ -102,6 +102,13 @@ pub enum Arrival {
         id: u64,
         error: McpError,
     },
+    /// A call was refused, and did not run, because its headers do not say what the tool's schema wants in them; after a new list of
+    /// tools they may. `text` is the frame.
+    Outdated {
+        id: u64,
+        text: String,
+        error: McpError,
+    },
     /// Nothing comes after this.
     Gone(Gone),
 }

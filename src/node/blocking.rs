@@ -4,6 +4,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::error::{ErrorCode, McpError};
+use crate::link::http::Needed;
 use crate::session::calls::Outcome;
 
 /// One synchronous call of a server.
@@ -76,11 +77,13 @@ impl BlockingCalls {
         self.lock().take_if(|other| Arc::ptr_eq(other, call));
     }
 
-    /// A question to JavaScript came up for this request, or for none in particular.
-    pub fn would_block(&self, request: Option<u64>) {
-        self.refuse(|waits| match waits {
-            Waits::ForSession | Waits::ForAny => true,
-            Waits::ForAnswer(id) => request == Some(id),
+    /// JavaScript is to be asked for headers. Requests that were begun after the call's own are made on its behalf, such as a list of
+    /// tools before it is sent again: the thread that could begin others is blocked.
+    pub fn would_block(&self, needed: Needed) {
+        self.refuse(|waits| match (waits, needed) {
+            (_, Needed::Aside) => false,
+            (_, Needed::Handshake) | (Waits::ForSession | Waits::ForAny, Needed::Request(_)) => true,
+            (Waits::ForAnswer(own), Needed::Request(id)) => id >= own,
         });
     }
 
@@ -127,18 +130,20 @@ mod tests {
     #[test]
     fn only_a_call_that_the_question_holds_up_is_refused() {
         let calls = BlockingCalls::of("exa");
-        calls.would_block(None);
+        calls.would_block(Needed::Handshake);
         let call = calls.begin();
         call.waits(Waits::ForAnswer(7));
-        calls.would_block(None);
-        calls.would_block(Some(8));
+        calls.would_block(Needed::Aside);
+        calls.would_block(Needed::Request(6));
         assert_eq!(code(&call), None);
-        calls.would_block(Some(7));
-        assert_eq!(code(&call), Some(ErrorCode::WouldBlock));
+        for needed in [Needed::Request(7), Needed::Request(8), Needed::Handshake] {
+            calls.would_block(needed);
+            assert_eq!(code(&call), Some(ErrorCode::WouldBlock));
+        }
         for waits in [Waits::ForSession, Waits::ForAny] {
             let call = calls.begin();
             call.waits(waits);
-            calls.would_block(Some(1));
+            calls.would_block(Needed::Request(1));
             assert_eq!(code(&call), Some(ErrorCode::WouldBlock));
         }
     }

@@ -1,7 +1,6 @@
 //! Headers that a function of the host gives: asked when there are none, and again when the server refused the last ones. One ask serves
 //! everybody who waits, and what a failed ask leaves behind are the headers from before (BR-82).
 
-use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::json;
@@ -11,7 +10,7 @@ use super::blocking::BlockingCalls;
 use super::questions::{Answer, Questions};
 use super::values;
 use crate::error::{ErrorCode, McpError};
-use crate::link::http::{HeaderList, Headers, HeadersComing};
+use crate::link::http::{HeaderList, Headers, HeadersComing, Needed};
 use crate::policy::found::Found;
 use crate::policy::redact::Redactor;
 use crate::project::headers::{is_capability, judge};
@@ -35,8 +34,8 @@ struct Inner {
 struct State {
     known: Option<HeaderList>,
     asking: Option<watch::Receiver<Asked>>,
-    /// The session's requests that wait for the answer.
-    requests: HashSet<u64>,
+    /// What waits for the answer.
+    waiting: Vec<Needed>,
     /// Nobody on the way to the server can read them.
     is_private: bool,
 }
@@ -71,29 +70,29 @@ impl FunctionHeaders {
         self.0.lock().asking.is_some()
     }
 
-    /// Whether this request of the session waits for the function.
+    /// What waits for the function.
     #[must_use]
-    pub fn hold_up(&self, request: u64) -> bool {
-        self.0.lock().requests.contains(&request)
+    pub fn waiting(&self) -> Vec<Needed> {
+        self.0.lock().waiting.clone()
     }
 }
 
 impl Headers for FunctionHeaders {
-    fn headers(&self, refused: Option<&HeaderList>, request: Option<u64>) -> HeadersComing<'_> {
+    fn headers(&self, refused: Option<&HeaderList>, needed: Needed) -> HeadersComing<'_> {
         let mut asked = {
             let mut state = self.0.lock();
             let is_fresh = |known: &&HeaderList| refused.is_none_or(|refused| refused != *known);
             if let Some(known) = state.known.as_ref().filter(is_fresh) {
                 return Box::pin(std::future::ready(Ok(Some(known.clone()))));
             }
-            state.requests.extend(request);
+            state.waiting.push(needed);
             match &state.asking {
                 Some(asking) => asking.clone(),
                 None => self.0.ask(&mut state),
             }
         };
         // A synchronous call that waits for this blocks the thread that would answer.
-        self.0.blocking.would_block(request);
+        self.0.blocking.would_block(needed);
         Box::pin(async move {
             match asked.wait_for(Option::is_some).await.map(|asked| asked.clone()) {
                 Ok(Some(outcome)) => outcome.map(Some),
@@ -121,7 +120,7 @@ impl Inner {
     fn take(&self, question: i64, answer: Answer) -> Result<HeaderList, McpError> {
         let mut state = self.lock();
         state.asking = None;
-        state.requests.clear();
+        state.waiting.clear();
         let list = self.read(question, answer, state.is_private)?;
         let secrets: Vec<_> =
             list.iter().filter(|(name, value)| is_capability(name, value)).cloned().collect();

@@ -155,9 +155,8 @@ impl Server {
             What::Request { method, params } => {
                 if let Some(id) = session.request(method, params.as_deref(), asked, settle) {
                     call.waits(Waits::ForAnswer(id));
-                    if self.headers.hold_up(id) {
-                        self.blocking.would_block(Some(id));
-                    }
+                    // It may have been asked for in the moment before.
+                    self.headers.waiting().into_iter().for_each(|needed| self.blocking.would_block(needed));
                     self.stop_by(call.key, Stop::Request(session, id));
                 }
             }

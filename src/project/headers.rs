@@ -2,29 +2,30 @@
 
 use crate::policy::capability::{name_is_capability, value_format};
 
-/// Headers that the protocol or the connection itself sets.
+/// Headers that say what the protocol or the connection says; a project's own would break either.
 const RESERVED: [&str; 13] = [
     "accept",
     "connection",
+    "content-encoding",
     "content-length",
     "content-type",
+    "expect",
     "host",
     "keep-alive",
     "last-event-id",
-    "mcp-method",
-    "mcp-name",
-    "mcp-protocol-version",
-    "mcp-session-id",
     "te",
+    "trailer",
     "transfer-encoding",
+    "upgrade",
 ];
+const RESERVED_PREFIX: &str = "mcp-";
 
 /// Why a header cannot be sent, to follow its place in a sentence. Nothing of the value is quoted.
 pub(super) fn fault(name: &str, value: &str) -> Option<&'static str> {
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if name.is_empty() || !name.bytes().all(is_token) {
         Some("has a name that no header can have; allowed are letters, digits and -")
-    } else if RESERVED.iter().any(|reserved| name.eq_ignore_ascii_case(reserved)) {
+    } else if is_reserved(name) {
         Some("is set by the protocol itself; leave it out")
     } else if value
         .bytes()
@@ -36,6 +37,13 @@ pub(super) fn fault(name: &str, value: &str) -> Option<&'static str> {
     } else {
         None
     }
+}
+
+/// Whether a header is none of a project's.
+#[must_use]
+pub fn is_reserved(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    RESERVED.contains(&name.as_str()) || name.starts_with(RESERVED_PREFIX)
 }
 
 /// Whether a header grants access to something.

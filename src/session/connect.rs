@@ -18,8 +18,8 @@ use super::listing::LISTING;
 use super::{Owner, Session, Shared, handshake, milliseconds, wire};
 use crate::error::{ErrorCode, McpError};
 use crate::link::Link;
-use crate::link::http::Remote;
-use crate::link::stdio::{self, Opening};
+use crate::link::http::{self, Remote};
+use crate::link::stdio;
 use crate::policy::definition::{Definition, ToolFilter};
 use crate::policy::environment;
 use crate::policy::nearest::nearest;
@@ -121,6 +121,7 @@ pub async fn connect(
         names: Mutex::new(HashSet::new()),
         listing: tokio::sync::Mutex::new(()),
         refresh_wanted: AtomicBool::new(false),
+        listings: AtomicU64::new(0),
         closing: AtomicBool::new(false),
         life: Mutex::default(),
         closed: watch::Sender::new(None),
@@ -188,7 +189,7 @@ async fn open(shared: &Arc<Shared>, server: Server, options: &Options) -> Result
     let receiver = Arc::new(Inbox(shared.clone()));
     match server {
         Server::Process(command) => {
-            let opening = Opening {
+            let opening = stdio::Opening {
                 server: shared.id.clone(),
                 command,
                 guardian: options.guardian,
@@ -198,8 +199,15 @@ async fn open(shared: &Arc<Shared>, server: Server, options: &Options) -> Result
             };
             Ok(stdio::open(opening, receiver).await?)
         }
-        Server::Http(_) => {
-            Err(McpError::new(ErrorCode::Connect, "This version does not reach servers over HTTP yet."))
+        Server::Http(remote) => {
+            let opening = http::Opening {
+                server: shared.id.clone(),
+                remote,
+                max_message_bytes: options.max_message_bytes,
+                redactor: shared.redactor.clone(),
+                env: &options.env,
+            };
+            Ok(http::open(opening, receiver).await?)
         }
     }
 }

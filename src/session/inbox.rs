@@ -41,6 +41,7 @@ impl Receiver for Inbox {
             Arrival::Failed { id, error } => {
                 shared.calls.answered(&AnswerId::Number(id), Err(error.of_server(&shared.id)));
             }
+            Arrival::Outdated { id, text, error } => shared.send_again(id, text, error),
             Arrival::Gone(gone) => {
                 let reason = if gone.protocol_error { Reason::ProtocolError } else { Reason::Exited };
                 shared.end(reason, &gone.error.of_server(&shared.id));

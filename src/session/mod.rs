@@ -8,6 +8,7 @@
 //! - [`inbox`] — what arrives
 //! - [`named`] — the plan of a server that a project names
 //! - [`on_demand`] — a session that is opened when it is needed, and again after it was lost
+//! - [`resend`] — the one call that is sent again
 //! - [`wire`] — the text of what goes out
 
 pub mod calls;
@@ -18,6 +19,7 @@ mod inbox;
 pub mod listing;
 mod named;
 pub mod on_demand;
+mod resend;
 mod wire;
 
 pub use connect::{Plan, Server, Welcome, connect};
@@ -140,6 +142,8 @@ pub(crate) struct Shared {
     /// One listing at a time; a refresh that is wanted while one waits is the same refresh.
     listing: tokio::sync::Mutex<()>,
     refresh_wanted: AtomicBool,
+    /// Lists that were made for calls to be sent again.
+    listings: AtomicU64,
     closing: AtomicBool,
     life: Mutex<Life>,
     closed: watch::Sender<Option<CloseInfo>>,
@@ -303,8 +307,9 @@ impl Shared {
     /// Takes a call back and tells the server, unless nothing was sent yet. `initialize` is never cancelled on the wire: the
     /// process is stopped instead (2025-11-25, cancellation).
     fn give_up(&self, id: u64) -> Option<Settle> {
+        let current = self.calls.current(id);
         let settle = self.calls.withdraw(id)?;
-        self.tell_cancelled(id);
+        self.tell_cancelled(current);
         Some(settle)
     }
 

@@ -38,6 +38,12 @@ pub(super) fn request(id: u64, method: &str, params: Option<&str>) -> String {
     text
 }
 
+/// The frame of a request under another id.
+#[must_use]
+pub(super) fn with_id(request: &str, id: u64, next: u64) -> String {
+    request.replacen(&format!(r#""id":{id},"#), &format!(r#""id":{next},"#), 1)
+}
+
 /// The frame of a notification.
 #[must_use]
 pub(super) fn notification(method: &str, params: Option<&str>) -> String {
@@ -171,6 +177,7 @@ mod tests {
         assert_eq!(params, r#"{"name":"a\"b","arguments":{"x":1e400,"__proto__":"\ud800"}}"#);
         let expected = r#"{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{}}"#;
         assert_eq!(request(4, "tools/call", Some("{}")), expected);
+        assert_eq!(with_id(expected, 4, 5), request(5, "tools/call", Some("{}")));
     }
 
     #[test]

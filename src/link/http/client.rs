@@ -1,0 +1,384 @@
+//! The HTTP client that rmcp's transport works with. What comes in goes to the session as it is; the transport gets a stand-in.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use std::{error, fmt};
+
+use futures_util::StreamExt;
+use futures_util::stream::BoxStream;
+use http::{HeaderName, HeaderValue, Method, StatusCode};
+use reqwest::Response;
+use rmcp::model::ClientJsonRpcMessage;
+use rmcp::transport::streamable_http_client::{
+    SseError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
+};
+use serde_json::Value;
+use sse_stream::Sse;
+use tokio::sync::Semaphore;
+
+use super::exchange::{
+    EVENT_STREAM, Endpoint, JSON, Request, SESSION_ID, Unread, beginning, body, media_type,
+};
+use super::outgoing::{INITIALIZE, INITIALIZED, Outgoing, carried};
+use super::refusal::BODY_READ;
+use super::stream::{Streaming, listen};
+use crate::error::McpError;
+use crate::link::{Arrival, Receiver};
+
+/// Requests under way with one server, streams of answers included; more wait for their turn. Each is a socket, of which many systems
+/// give a process 1,024.
+const IN_FLIGHT_MAX: usize = 256;
+
+/// Answers, cancellations and the like under way at one time.
+const NOTICES_MAX: usize = 8;
+
+/// How long a server may take to take in what has no answer, and to end a session.
+const NOTICE_WAIT: Duration = Duration::from_secs(5);
+pub(super) const DELETE_WAIT: Duration = Duration::from_secs(3);
+
+/// How long a server is waited for that might be one of the older transport.
+const LEGACY_WAIT: Duration = Duration::from_secs(3);
+
+type Headers = HashMap<HeaderName, HeaderValue>;
+type Outcome<T> = Result<T, StreamableHttpError<Failed>>;
+
+/// The request failed; why is kept in its [`Outgoing`].
+#[derive(Debug)]
+pub(super) struct Failed;
+
+impl fmt::Display for Failed {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("the request failed")
+    }
+}
+
+impl error::Error for Failed {}
+
+/// Clones are handles of one client.
+#[derive(Clone)]
+pub(super) struct Client(pub(super) Arc<Parts>);
+
+pub(super) struct Parts {
+    pub endpoint: Endpoint,
+    /// Until the link has closed: the session holds the link.
+    receiver: Mutex<Option<Arc<dyn Receiver>>>,
+    /// The longest message taken in, in bytes.
+    pub limit: usize,
+    /// Requests that are neither answered nor given up, by id.
+    pub requests: Mutex<HashMap<u64, Arc<Outgoing>>>,
+    /// Lists of tools that wait for rmcp to say which tools have headers that can be sent.
+    pub lists: Mutex<HashMap<u64, String>>,
+    /// Sessions that the server gave out and that were not ended, with the headers their end needs.
+    sessions: Mutex<HashMap<String, Headers>>,
+    /// The connection speaks 2026-07-28 or later.
+    is_modern: AtomicBool,
+    /// Why the session cannot go on: what `initialized` was refused with.
+    broken: Mutex<Option<McpError>>,
+    in_flight: Arc<Semaphore>,
+    notices: Semaphore,
+}
+
+impl Parts {
+    pub(super) fn new(endpoint: Endpoint, receiver: Arc<dyn Receiver>, limit: usize) -> Self {
+        Self {
+            endpoint,
+            receiver: Mutex::new(Some(receiver)),
+            limit,
+            requests: Mutex::default(),
+            lists: Mutex::default(),
+            sessions: Mutex::default(),
+            is_modern: AtomicBool::new(false),
+            broken: Mutex::default(),
+            in_flight: Arc::new(Semaphore::new(IN_FLIGHT_MAX)),
+            notices: Semaphore::new(NOTICES_MAX),
+        }
+    }
+
+    /// Tells the session, one arrival after the other.
+    pub(super) fn arrived(&self, arrival: Arrival) {
+        let receiver = lock(&self.receiver).clone();
+        if let Some(receiver) = receiver {
+            receiver.arrived(arrival);
+        }
+    }
+
+    pub(super) fn warn(&self, code: &'static str, message: &str, details: Vec<(&'static str, Value)>) {
+        let receiver = lock(&self.receiver).clone();
+        if let Some(receiver) = receiver {
+            receiver.warning(code, message, details);
+        }
+    }
+
+    /// Lets go of everything but what counts.
+    pub(super) fn release(&self) {
+        drop(lock(&self.endpoint.client).take());
+        drop(lock(&self.receiver).take());
+        lock(&self.requests).clear();
+        lock(&self.lists).clear();
+    }
+
+    pub(super) fn is_modern(&self) -> bool {
+        self.is_modern.load(Ordering::Acquire)
+    }
+
+    pub(super) fn set_modern(&self, is_modern: bool) {
+        self.is_modern.store(is_modern, Ordering::Release);
+    }
+
+    pub(super) fn take_broken(&self) -> Option<McpError> {
+        lock(&self.broken).take()
+    }
+
+    fn break_off(&self, error: McpError) -> StreamableHttpError<Failed> {
+        *lock(&self.broken) = Some(error);
+        StreamableHttpError::Client(Failed)
+    }
+
+    /// The sessions to be ended.
+    pub(super) fn take_sessions(&self) -> Vec<(String, Headers)> {
+        lock(&self.sessions).drain().collect()
+    }
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Client {
+    /// One request of the session, and what rmcp gets for it.
+    async fn request(
+        &self,
+        outgoing: Arc<Outgoing>,
+        id: u64,
+        session: Option<Arc<str>>,
+        headers: Headers,
+    ) -> Outcome<StreamableHttpPostResponse> {
+        let parts = &self.0;
+        // The handshake, the first one or a later one, waits for nobody: those in flight may be waiting for it.
+        let place =
+            if outgoing.is_handshake() { None } else { parts.in_flight.clone().acquire_owned().await.ok() };
+        let request = Request {
+            method: Method::POST,
+            accept: "application/json, text/event-stream",
+            headers: &headers,
+            session: session.as_deref(),
+            last_event_id: None,
+            outgoing: Some(&outgoing),
+        };
+        let failed = |error| {
+            outgoing.failed(error);
+            Err(StreamableHttpError::Client(Failed))
+        };
+        let mut response = match parts.endpoint.exchange(request).await {
+            Ok(response) => response,
+            Err(error) => return failed(error),
+        };
+        let given = self.session_of(&outgoing, &response, &headers);
+        let (status, kind) = (response.status(), media_type(&response));
+        if !status.is_success() {
+            let error = self.refused(&outgoing, &mut response).await;
+            if status == StatusCode::NOT_FOUND && session.is_some() {
+                lock(&parts.sessions).remove(session.as_deref().unwrap_or_default());
+                outgoing.failed(error);
+                return Err(StreamableHttpError::SessionExpired);
+            }
+            if self.are_headers_outdated(&outgoing, &error) {
+                return Ok(StreamableHttpPostResponse::Json(self.outdated(&outgoing, id, error), None));
+            }
+            return failed(error);
+        }
+        if kind.as_deref() == Some(EVENT_STREAM) {
+            let streaming = Streaming::new(self.clone(), response, outgoing, id, session, headers, place);
+            return Ok(StreamableHttpPostResponse::Sse(streaming.into_events(), given));
+        }
+        match body(&mut response, parts.limit, &parts.endpoint.received).await {
+            Ok(body) => {
+                let text = String::from_utf8(body)
+                    .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+                let unreadable = parts.endpoint.refusals.unreadable(status, kind.as_deref(), &text);
+                match self.take(Some((&outgoing, id)), text).await {
+                    Some(Ok(standin)) => Ok(StreamableHttpPostResponse::Json(standin, given)),
+                    Some(Err(Failed)) => Err(StreamableHttpError::Client(Failed)),
+                    None => failed(unreadable),
+                }
+            }
+            Err(Unread::TooLarge(_)) => failed(parts.endpoint.refusals.too_large(parts.limit)),
+            Err(Unread::Broken(error)) => failed(parts.endpoint.refusals.network(&error)),
+        }
+    }
+
+    /// What `initialize` gives out.
+    fn session_of(&self, outgoing: &Outgoing, response: &Response, headers: &Headers) -> Option<String> {
+        let session = response.headers().get(SESSION_ID)?.to_str().ok().filter(|id| !id.is_empty())?;
+        if outgoing.method == INITIALIZE {
+            lock(&self.0.sessions).insert(session.to_owned(), headers.clone());
+        }
+        Some(session.to_owned())
+    }
+
+    async fn refused(&self, outgoing: &Outgoing, response: &mut Response) -> McpError {
+        let endpoint = &self.0.endpoint;
+        let refusals = &endpoint.refusals;
+        let body = beginning(response, BODY_READ, &endpoint.received).await;
+        let error = refusals.http(response.status(), response.headers(), &body);
+        let may_be_legacy = outgoing.method == INITIALIZE
+            && matches!(response.status(), StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED)
+            && error.detail("rpcCode").is_none();
+        if may_be_legacy && tokio::time::timeout(LEGACY_WAIT, self.is_legacy()).await.unwrap_or(false) {
+            return refusals.legacy_sse(error);
+        }
+        error
+    }
+
+    /// Whether the server tells of its endpoint on a stream, as those of the older transport do (2024-11-05, HTTP with SSE).
+    async fn is_legacy(&self) -> bool {
+        let request = Request {
+            method: Method::GET,
+            accept: EVENT_STREAM,
+            headers: &Headers::new(),
+            session: None,
+            last_event_id: None,
+            outgoing: None,
+        };
+        let Ok(mut response) = self.0.endpoint.exchange(request).await else { return false };
+        if !response.status().is_success() || media_type(&response).as_deref() != Some(EVENT_STREAM) {
+            return false;
+        }
+        let mut events = super::events::Events::new(BODY_READ);
+        while let Ok(Some(chunk)) = response.chunk().await {
+            events.push(&chunk);
+            if let Some(event) = events.next() {
+                return event.is_ok_and(|event| event.kind.as_deref() == Some("endpoint"));
+            }
+        }
+        false
+    }
+
+    /// A message that has no answer. Not waited for, but for `initialized`: it goes before every call.
+    async fn notify(
+        &self,
+        outgoing: Arc<Outgoing>,
+        session: Option<Arc<str>>,
+        headers: Headers,
+    ) -> Outcome<()> {
+        if outgoing.text.is_empty() {
+            return Ok(());
+        }
+        if outgoing.method == INITIALIZED {
+            if let Some(session) = &session
+                && let Some(known) = lock(&self.0.sessions).get_mut(&**session)
+            {
+                known.clone_from(&headers);
+            }
+            // A server that does not answer it has taken it in all the same.
+            let posted =
+                tokio::time::timeout(NOTICE_WAIT, self.post(&outgoing, session.as_deref(), &headers)).await;
+            return posted.unwrap_or(Ok(())).map_err(|error| self.0.break_off(error));
+        }
+        let client = self.clone();
+        tokio::spawn(async move {
+            let posting = async {
+                let _place = client.0.notices.acquire().await;
+                let post = client.post(&outgoing, session.as_deref(), &headers);
+                // Whoever sent it has no use for its failure; what is broken shows at the next call.
+                let _ = tokio::time::timeout(NOTICE_WAIT, post).await;
+            };
+            client.0.endpoint.closing.run_until_cancelled(posting).await;
+        });
+        Ok(())
+    }
+
+    async fn post(
+        &self,
+        outgoing: &Outgoing,
+        session: Option<&str>,
+        headers: &Headers,
+    ) -> Result<(), McpError> {
+        let endpoint = &self.0.endpoint;
+        let request = Request {
+            method: Method::POST,
+            accept: "application/json, text/event-stream",
+            headers,
+            session,
+            last_event_id: None,
+            outgoing: Some(outgoing),
+        };
+        let mut response = endpoint.exchange(request).await?;
+        if response.status().is_success() {
+            return Ok(());
+        }
+        let body = beginning(&mut response, BODY_READ, &endpoint.received).await;
+        Err(endpoint.refusals.http(response.status(), response.headers(), &body))
+    }
+
+    /// Ends a session. What the server says to it does not matter: many do not offer it.
+    pub(super) async fn end(&self, session: &str, headers: &Headers) {
+        let request = Request {
+            method: Method::DELETE,
+            accept: JSON,
+            headers,
+            session: Some(session),
+            last_event_id: None,
+            outgoing: None,
+        };
+        let _ = tokio::time::timeout(DELETE_WAIT, self.0.endpoint.exchange(request)).await;
+    }
+}
+
+impl StreamableHttpClient for Client {
+    type Error = Failed;
+
+    async fn post_message(
+        &self,
+        _url: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        _authorization: Option<String>,
+        headers: Headers,
+    ) -> Outcome<StreamableHttpPostResponse> {
+        let Some(outgoing) = carried(&message) else { return Ok(StreamableHttpPostResponse::Accepted) };
+        let given_up = outgoing.given_up.clone();
+        let posting = async {
+            match outgoing.id() {
+                Some(id) => self.request(outgoing, id, session, headers).await,
+                None => self
+                    .notify(outgoing, session, headers)
+                    .await
+                    .map(|()| StreamableHttpPostResponse::Accepted),
+            }
+        };
+        // rmcp's worker awaits its first posts outside its own cancellation.
+        tokio::select! {
+            biased;
+            () = self.0.endpoint.closing.cancelled() => Err(StreamableHttpError::Client(Failed)),
+            () = given_up.cancelled() => Err(StreamableHttpError::Client(Failed)),
+            response = posting => response,
+        }
+    }
+
+    /// Nothing: rmcp's worker leaves without it where the handshake fails in the middle. The link ends its sessions itself.
+    async fn delete_session(
+        &self,
+        _url: Arc<str>,
+        _session: Arc<str>,
+        _authorization: Option<String>,
+        _headers: Headers,
+    ) -> Outcome<()> {
+        Ok(())
+    }
+
+    /// The stream on which a server speaks by itself, for as long as rmcp keeps it.
+    async fn get_stream(
+        &self,
+        _url: Arc<str>,
+        session: Option<Arc<str>>,
+        _last_event_id: Option<String>,
+        _authorization: Option<String>,
+        headers: Headers,
+    ) -> Outcome<BoxStream<'static, Result<Sse, SseError>>> {
+        let listening = listen(self.clone(), session, headers);
+        Ok(futures_util::stream::once(listening).filter_map(|()| std::future::ready(None)).boxed())
+    }
+}

@@ -1,0 +1,291 @@
+//! How sessions begin, are renewed, and end.
+
+use std::time::{Duration, Instant};
+
+use workflow_mcp::error::ErrorCode;
+use workflow_mcp::policy::input::Input;
+
+use crate::server::{Asked, HttpServer, PATIENCE, Step, event, json_body, message, respond, result, stream};
+use crate::{call, call_on, close, connected, connected_by, failure, outcome, plan, terms};
+
+#[tokio::test]
+async fn every_request_after_the_first_carries_the_session_and_its_revision() {
+    let server = HttpServer::start(|_| None).await;
+    let session = connected(&server).await;
+    outcome(call(&session, "echo", "{}")).await.unwrap();
+    server.until("the stream is asked for", |server| server.asked("GET").len() == 1).await;
+    close(&session).await;
+    let names: Vec<_> = server.all().iter().map(Asked::name).collect();
+    assert_eq!(names[..2], ["initialize", "notifications/initialized"]);
+    assert_eq!(names.last().unwrap(), "DELETE");
+    let (first, rest) =
+        server.all().split_first().map(|(first, rest)| (first.clone(), rest.to_vec())).unwrap();
+    assert_eq!(first.header("mcp-session-id"), None);
+    for asked in rest {
+        assert_eq!(asked.header("mcp-session-id"), Some("session-1"), "{asked:?}");
+        assert_eq!(asked.header("mcp-protocol-version"), Some("2025-11-25"), "{asked:?}");
+    }
+    server.until("no connection is left", |server| server.open() == 0).await;
+}
+
+#[tokio::test]
+async fn arguments_and_results_pass_byte_for_byte() {
+    let odd = r#"{"b":1e400,"a":"\ud83d","__proto__":{"x":123456789012345678901234567890}}"#;
+    let server = HttpServer::start(move |asked| {
+        asked.body.contains("tools/call").then(|| {
+            json_body(
+                200,
+                &format!(
+                    r#"{{"jsonrpc":"2.0","result":{odd},"id":{}}}"#,
+                    if asked.body.contains("\"id\":2") { 2 } else { 0 }
+                ),
+            )
+        })
+    })
+    .await;
+    let session = connected(&server).await;
+    assert_eq!(outcome(call(&session, "echo", odd)).await.unwrap(), odd);
+    let sent = server.all().into_iter().find(|asked| asked.body.contains("tools/call")).unwrap();
+    assert!(sent.body.contains(&format!(r#""arguments":{odd}"#)), "{}", sent.body);
+    close(&session).await;
+}
+
+#[tokio::test]
+async fn a_forgotten_session_is_renewed_once_for_all_who_find_it_gone() {
+    let server = HttpServer::start(|_| None).await;
+    let session = connected(&server).await;
+    outcome(call(&session, "echo", "{}")).await.unwrap();
+    server.forget();
+    let calls: Vec<_> = (0..5).map(|_| call(&session, "echo", "{}")).collect();
+    for call in calls {
+        outcome(call).await.unwrap();
+    }
+    assert_eq!(server.asked("initialize").len(), 2);
+    assert!(server.asked("tools/call").len() <= 11);
+    assert_eq!(server.asked("tools/call").last().unwrap().header("mcp-session-id"), Some("session-2"));
+    assert_eq!(session.diagnostics()["unexpectedAnswers"], 0);
+    close(&session).await;
+    assert_eq!(server.asked("DELETE").len(), 1);
+}
+
+#[tokio::test]
+async fn what_may_have_run_is_not_sent_again_when_its_session_is_lost() {
+    let server = HttpServer::start(|asked| match asked.message()["params"]["name"].as_str() {
+        Some("slow") => {
+            Some(stream(vec![event(r#"{"jsonrpc":"2.0","method":"notifications/none"}"#), Step::Hold]))
+        }
+        _ => None,
+    })
+    .await;
+    let session = connected(&server).await;
+    let slow = call(&session, "slow", "{}");
+    server.until("the slow call is there", |server| server.asked("tools/call").len() == 1).await;
+    server.forget();
+    outcome(call(&session, "echo", "{}")).await.unwrap();
+    let error = outcome(slow).await.unwrap_err();
+    assert_eq!(error.code, ErrorCode::Connect, "{error}");
+    let slow = server.asked("tools/call").iter().filter(|asked| asked.body.contains("slow")).count();
+    assert_eq!(slow, 1);
+    close(&session).await;
+}
+
+#[tokio::test]
+async fn a_404_that_stays_is_told_after_one_more_attempt() {
+    let server =
+        HttpServer::start(|asked| (asked.name() == "tools/call").then(|| respond(404, &[], "gone"))).await;
+    let session = connected(&server).await;
+    let error = outcome(call(&session, "echo", "{}")).await.unwrap_err();
+    assert_eq!((error.code, error.detail("status")), (ErrorCode::Http, Some(&404.into())));
+    assert_eq!((server.asked("tools/call").len(), server.asked("initialize").len()), (2, 2));
+    close(&session).await;
+}
+
+#[tokio::test]
+async fn a_modern_server_is_found_out_over_a_new_connection_and_has_no_session() {
+    let server = HttpServer::modern(|_| None).await;
+    let session = connected(&server).await;
+    let result = outcome(call(&session, "echo", r#"{"x":1}"#)).await.unwrap();
+    assert!(result.contains(r#""io.modelcontextprotocol/protocolVersion":"2026-07-28""#), "{result}");
+    let call = server.asked("tools/call").remove(0);
+    for (name, value) in
+        [("mcp-method", "tools/call"), ("mcp-name", "echo"), ("mcp-protocol-version", "2026-07-28")]
+    {
+        assert_eq!(call.header(name), Some(value));
+    }
+    assert_eq!(call.header("mcp-session-id"), None);
+    close(&session).await;
+    assert!(server.asked("GET").is_empty() && server.asked("DELETE").is_empty());
+}
+
+#[tokio::test]
+async fn a_server_that_agrees_to_2026_07_28_in_initialize_is_sent_no_initialized() {
+    let server = HttpServer::start(|asked| {
+        (asked.name() == "initialize")
+            .then(|| result(asked, r#"{"protocolVersion":"2026-07-28","capabilities":{"tools":{}}}"#))
+    })
+    .await;
+    let session = connected(&server).await;
+    outcome(call(&session, "echo", "{}")).await.unwrap();
+    close(&session).await;
+    let names: Vec<_> = server.all().iter().map(Asked::name).collect();
+    assert_eq!(names, ["initialize", "tools/list", "tools/call"]);
+    assert_eq!(server.asked("tools/call")[0].header("mcp-name"), Some("echo"));
+}
+
+#[tokio::test]
+async fn tools_whose_annotations_no_header_can_be_made_of_are_left_out_and_others_have_headers() {
+    const TOOLS: &str = r#"{"tools":[{"name":"bad","inputSchema":{"properties":{"n":{"type":"number","x-mcp-header":"N"}}}},
+        {"name":"echo","inputSchema":{"default":1e400,"properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}]}"#;
+    let server =
+        HttpServer::modern(|asked| (asked.name() == "tools/list").then(|| result(asked, TOOLS))).await;
+    let mut plan = plan(&server.url(), &[("onWarning", Input::Function)], &[]);
+    plan.lists_tools = true;
+    let heard = std::sync::Arc::new(crate::Heard::default());
+    let (session, welcome) =
+        workflow_mcp::session::connect(plan, heard.clone(), std::future::pending()).await.unwrap();
+    assert!(!welcome.0.contains("bad") && welcome.0.contains("1e400"), "{}", welcome.0);
+    assert!(heard.0.lock().unwrap()[0].contains("WARN_MCP_TOOL_SKIPPED"));
+    outcome(call(&session, "echo", r#"{"region":"Zürich","x":1e400}"#)).await.unwrap_err();
+    server
+        .until("the call is there", |server| server.all().iter().any(|asked| asked.body.contains("Zürich")))
+        .await;
+    let call = server.all().into_iter().find(|asked| asked.body.contains("Zürich")).unwrap();
+    assert_eq!(call.header("mcp-param-region"), Some("=?base64?WsO8cmljaA==?="));
+    close(&session).await;
+}
+
+#[tokio::test]
+async fn calls_whose_headers_were_refused_share_one_new_list_and_are_sent_once_more() {
+    let mismatch = |asked: &Asked| {
+        let error = format!(
+            r#"{{"jsonrpc":"2.0","id":{},"error":{{"code":-32020,"message":"header mismatch"}}}}"#,
+            asked.id()
+        );
+        json_body(400, &error)
+    };
+    let server = HttpServer::modern(move |asked| {
+        let refused = asked.name() == "tools/call" && (asked.body.contains("never") || asked.header("mcp-param-region").is_none());
+        refused.then(|| mismatch(asked)).or_else(|| {
+            let tools = r#"{"tools":[{"name":"echo","inputSchema":{"properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}]}"#;
+            let is_second = asked.name() == "tools/list" && asked.id() != "3";
+            is_second.then(|| result(asked, tools))
+        })
+    })
+    .await;
+    let session = connected(&server).await;
+    let calls: Vec<_> = (0..3).map(|_| call(&session, "echo", r#"{"region":"eu"}"#)).collect();
+    let ids: Vec<_> = calls.iter().map(|(id, _)| id.unwrap().to_string()).collect();
+    for call in calls {
+        outcome(call).await.unwrap();
+    }
+    assert_eq!(server.asked("tools/list").len(), 2);
+    let sent = server.asked("tools/call");
+    assert_eq!(sent.len(), 6);
+    assert!(sent[3..].iter().all(|asked| !ids.contains(&asked.id())), "a new attempt has a new id");
+    let error = outcome(call(&session, "echo", r#"{"region":"never"}"#)).await.unwrap_err();
+    assert_eq!((error.code, error.detail("rpcCode")), (ErrorCode::Http, Some(&(-32020).into())));
+    assert_eq!(server.asked("tools/call").len(), 8);
+    close(&session).await;
+}
+
+#[tokio::test]
+async fn closing_is_bounded_whatever_the_server_does_and_nothing_comes_after() {
+    let server = HttpServer::start(|asked| match asked.name().as_str() {
+        "DELETE" | "tools/call" => Some(vec![Step::Hold]),
+        "GET" => Some(stream(vec![Step::Hold])),
+        _ => None,
+    })
+    .await;
+    let session = connected(&server).await;
+    let waiting = call(&session, "echo", "{}");
+    server.until("all is under way", |server| server.all().len() == 4).await;
+    let start = Instant::now();
+    close(&session).await;
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    assert_eq!(outcome(waiting).await.unwrap_err().code, ErrorCode::Closed);
+    server.until("no connection is left", |server| server.open() == 0).await;
+    assert_eq!(server.all().last().unwrap().name(), "DELETE");
+}
+
+#[tokio::test]
+async fn a_handshake_that_never_comes_about_is_left_in_time() {
+    let server = HttpServer::start(|asked| (asked.name() == "initialize").then(|| vec![Step::Hold])).await;
+    let error = failure(plan(&server.url(), &[("connectTimeout", Input::Number(200.0))], &[])).await;
+    assert_eq!((error.code, error.detail("phase")), (ErrorCode::Timeout, Some(&"connect".into())));
+    server.until("no connection is left", |server| server.open() == 0).await;
+    assert!(server.asked("notifications/cancelled").is_empty(), "initialize is never cancelled");
+}
+
+#[tokio::test]
+async fn a_session_whose_handshake_breaks_in_the_middle_is_ended_too() {
+    let server = HttpServer::start(|asked| {
+        (asked.name() == "notifications/initialized").then(|| respond(500, &[], "no memory"))
+    })
+    .await;
+    let session = connected(&server).await;
+    let error = outcome(call(&session, "echo", "{}")).await.unwrap_err();
+    let cause = error.cause.as_deref().unwrap_or(&error);
+    assert_eq!((cause.code, cause.detail("status")), (ErrorCode::Http, Some(&500.into())));
+    tokio::time::timeout(PATIENCE, session.closed()).await.unwrap();
+    assert_eq!(server.asked("DELETE").len(), 1);
+}
+
+#[tokio::test]
+async fn a_call_given_up_lets_go_of_its_response_and_the_server_is_told() {
+    for modern in [false, true] {
+        let answer = |asked: &Asked| (asked.name() == "tools/call").then(|| vec![Step::Hold]);
+        let server = if modern { HttpServer::modern(answer).await } else { HttpServer::start(answer).await };
+        let session = connected(&server).await;
+        let (id, settled) = call(&session, "echo", "{}");
+        server.until("the call is there", |server| server.asked("tools/call").len() == 1).await;
+        let open = server.open();
+        assert!(session.cancel(id.unwrap()));
+        server.until("its connection is gone", |server| server.open() < open).await;
+        drop(settled);
+        if modern {
+            outcome(call_on(&session, "none", "{}", terms(Duration::from_millis(300)))).await.unwrap_err();
+        } else {
+            server.until("it is told", |server| server.asked("notifications/cancelled").len() == 1).await;
+            let told = server.asked("notifications/cancelled").remove(0);
+            assert_eq!(told.message()["params"]["requestId"], id.unwrap());
+        }
+        close(&session).await;
+        assert_eq!(server.asked("notifications/cancelled").len(), usize::from(!modern));
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_waits_for_its_turn_is_taken_back_without_a_word() {
+    let server = HttpServer::start(|asked| (asked.name() == "tools/call").then(|| vec![Step::Hold])).await;
+    let session = connected(&server).await;
+    let calls: Vec<_> = (0..300).map(|_| call(&session, "echo", "{}")).collect();
+    server.until("as many as may are under way", |server| server.asked("tools/call").len() == 256).await;
+    let (last, _) = calls.last().unwrap();
+    assert!(session.cancel(last.unwrap()));
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!(server.asked("tools/call").len(), 256);
+    assert!(server.asked("notifications/cancelled").is_empty());
+    close(&session).await;
+    for (_, settled) in calls.into_iter().take(299) {
+        assert_eq!(settled.await.unwrap().unwrap_err().code, ErrorCode::Closed);
+    }
+}
+
+#[tokio::test]
+async fn the_answer_to_initialize_may_come_on_a_stream_after_other_messages() {
+    let server = HttpServer::start(|asked| {
+        (asked.name() == "initialize").then(|| {
+            let welcome = message(asked, r#"{"protocolVersion":"2025-06-18","capabilities":{}}"#);
+            stream(vec![
+                event(r#"{"jsonrpc":"2.0","method":"notifications/message","params":{}}"#),
+                event(&welcome),
+                Step::Hold,
+            ])
+        })
+    })
+    .await;
+    let session = connected_by(plan(&server.url(), &[], &[])).await;
+    outcome(call(&session, "echo", "{}")).await.unwrap();
+    assert_eq!(server.asked("tools/call")[0].header("mcp-protocol-version"), Some("2025-06-18"));
+    close(&session).await;
+}
