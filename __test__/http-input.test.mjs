@@ -118,7 +118,6 @@ function asking() {
       const { message } = await soon(() => server.requests.find(replied))
       stream.send(exchange.answer({ content: [{ type: 'text', text: JSON.stringify(message) }] }))
     },
-    POST: exchange => exchange.respond(202),
   }
 }
 

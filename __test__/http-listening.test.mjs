@@ -100,7 +100,6 @@ test('a server that asks on the stream is answered: ping with a result, the rest
       stream.send({ jsonrpc: '2.0', id: 'ping', method: 'ping' })
       stream.send({ jsonrpc: '2.0', id: 'roots', method: 'roots/list' })
     },
-    POST: status(202),
   })
   const { client } = clientOf(t, server)
   await client.call('echo', hi)

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { failure, PATIENCE, soon } from './support/fixture.mjs'
-import { httpServer, LEGACY, MODERN, status } from './support/http-server.mjs'
+import { httpServer, LEGACY, MODERN } from './support/http-server.mjs'
 import { clientOf, text } from './support/project.mjs'
 
 const hi = { text: 'hi' }
@@ -66,7 +66,6 @@ test('a server that asks is answered: ping with a result, the rest with an error
       for (const [id, method] of Object.entries(asked)) stream.send({ jsonrpc: '2.0', id, method })
       server.finish = () => stream.send(answered(exchange))
     },
-    POST: status(202),
   })
   const { client } = clientOf(t, server)
   const call = client.call('echo', hi)

@@ -103,7 +103,7 @@ export class Exchange {
       return this.error(400, -32020, 'The header and _meta disagree')
     if (this.message.method === 'server/discover') {
       const { protocolVersion, ...rest } = this.#introduction(MODERN)
-      return this.result({ ...rest, supportedVersions: [protocolVersion] })
+      return this.result({ ...rest, ...UNCACHED, supportedVersions: [protocolVersion] })
     }
     this.#message()
   }
@@ -116,15 +116,24 @@ export class Exchange {
     }
   }
 
+  #list() {
+    const { tools, revision } = this.server
+    this.result(revision === MODERN ? { tools, ...UNCACHED } : { tools })
+  }
+
   #message() {
     const { id, method, params } = this.message
-    if (id === undefined) return this.respond(202)
+    // Notifications, and replies to what the server asked.
+    if (id === undefined || method === undefined) return this.respond(202)
     if (method === 'ping') return this.result({})
-    if (method === 'tools/list') return this.result({ tools: this.server.tools })
+    if (method === 'tools/list') return this.#list()
     if (method !== 'tools/call') return this.error(200, -32601, `No method ${method}`)
     this.text(params.name === 'echo' ? String(params.arguments.text) : `${params.name} done`)
   }
 }
+
+/** What results that might be kept have to say in 2026-07-28. */
+const UNCACHED = { ttlMs: 0, cacheScope: 'private' }
 
 /** Revisions are dates, so that the older one comes first. */
 function older(one, other = LEGACY) {

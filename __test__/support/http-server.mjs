@@ -1,8 +1,8 @@
 // A streamable HTTP server that does what a test tells it, and records all that it is asked.
 //
 // By itself it is a correct small server, of the legacy era (sessions, `initialize`) or the modern one (2026-07-28). A test replaces
-// single answers by name: `'tools/call slow'` for a tool, then `'tools/call'` and every other method, `GET`, `DELETE`, and `'*'` for
-// all. An answer is a function of an exchange (http-exchange.mjs); `inTurn` makes one of several.
+// single answers by name: `'tools/call slow'` for a tool, `'tools/call'` and every other method, `GET`, `DELETE`, `POST` for replies, and
+// `'*'` for the rest. An answer is a function of an exchange (http-exchange.mjs); `inTurn` makes one of several.
 
 import { randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'
@@ -127,11 +127,11 @@ class HttpServer {
   }
 }
 
-/** From the most to the least special. */
+/** From the most to the least special. A POST without a method of JSON-RPC is the client's reply to something. */
 function names({ method, message }) {
   if (message?.method === undefined) return [method]
   const { name } = message.params ?? {}
-  return [...(name === undefined ? [] : [`${message.method} ${name}`]), message.method, method]
+  return name === undefined ? [message.method] : [`${message.method} ${name}`, message.method]
 }
 
 /** Undefined when the client left in the middle of it. */
