@@ -100,13 +100,6 @@ test('a host that fails ends the call with its own error as the cause', async t 
   assert.equal(server.seen('tools/call slow').length, 1)
 })
 
-test('a synchronous call cannot ask the thread that it blocks, and is refused before it is sent', async t => {
-  const server = await httpServer(t, {}, { revision: MODERN })
-  const { client } = clientOf(t, server, { headers: async () => ({}) }, host())
-  assert.throws(() => client.callSync('slow'), { code: 'ERR_MCP_WOULD_BLOCK' })
-  assert.equal(server.accepted, 0)
-})
-
 /** A legacy server whose tool asks on the stream of its answer, and then says what it was answered. */
 function asking() {
   return {

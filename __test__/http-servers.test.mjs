@@ -86,7 +86,7 @@ for (const [kind, protocol, version] of [
   test(`the JavaScript SDK, ${kind}, protocol ${protocol ?? 'by default'}: tools, calls, progress`, async t => {
     const server = await reach(t, await modern(t, kind), protocol && { protocol })
     const { client, wire } = server
-    assert.deepEqual(names(await client.listTools()), ['add', 'echo', 'progress'])
+    assert.deepEqual(names(await client.listTools()), ['add', 'ask', 'echo', 'progress'])
     assert.equal(text(await client.call('echo', { text: 'Grüße 🌍' })), 'Grüße 🌍')
     assert.deepEqual((await client.call('add', { a: 2, b: 3 })).structuredContent, { sum: 5 })
     const { result, seen } = await callsWithProgress(client, 'progress', { steps: 5 })
@@ -105,6 +105,16 @@ test('the JavaScript SDK, 2026-07-28: requests say in headers what they are, par
   assert.equal(headers['mcp-name'], 'echo')
   const encoded = `=?base64?${Buffer.from('Zürich').toString('base64')}?=`
   assert.equal(headers['mcp-param-region'], encoded)
+})
+
+test('the JavaScript SDK, 2026-07-28: what a tool asks in the middle of a call, the host answers', async t => {
+  const { url } = await modern(t, 'modern')
+  const onInputRequired = async () => ({ region: { action: 'accept', content: { region: 'eu' } } })
+  const { client } = clientOf(t, { url }, {}, { onInputRequired })
+  assert.equal(text(await client.call('ask')), 'region eu')
+  // The thread that would have to answer waits for the call.
+  assert.throws(() => client.callSync('ask'), { code: 'ERR_MCP_WOULD_BLOCK' })
+  assert.equal(text(client.callSync('add', { a: 1, b: 2 })), '3')
 })
 
 test('the JavaScript SDK: a server of 2026-07-28 alone refuses whoever insists on an older revision', async t => {

@@ -20,7 +20,9 @@ export async function httpProxy(t, ports, { refusal } = {}) {
     seen.push({ method: request.method, target: request.url, headers: request.headers })
     if (refusal) return response.writeHead(refusal).end()
     const { hostname, pathname, search } = new URL(request.url)
-    const { method, headers } = request
+    // What is meant for the proxy stays there (RFC 9110, 7.6.1).
+    const { 'proxy-authorization': _, 'proxy-connection': __, ...headers } = request.headers
+    const { method } = request
     const options = { port: ports[hostname], path: pathname + search, method, headers, agent: false }
     const onward = ask(options, answer => {
       response.writeHead(answer.statusCode, answer.headers).flushHeaders()
