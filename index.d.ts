@@ -509,7 +509,7 @@ export interface McpIntegration {
    * Sent with every request, to this server's origin only; what may be a secret only over `https:` or to this machine. In
    * code also a function: it is asked before the first request and once more when the server answers 401, one time for all
    * calls that wait. When it rejects, these calls reject with ERR_MCP_AUTH_REQUIRED and its reason as the `cause`, and the
-   * headers from before stay in use.
+   * next call asks again.
    */
   headers?: Record<string, string> | (() => Promise<Record<string, string>>)
   /** The name of the variable that holds the bearer token: `Authorization: Bearer …`. */

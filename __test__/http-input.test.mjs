@@ -53,7 +53,7 @@ test('a question in the middle of a call is answered, and the call goes on', asy
 
 test('a state that the server did not give is not sent', async t => {
   const server = await httpServer(t, { 'tools/call slow': inTurn(required(), usual) }, { revision: MODERN })
-  const { client } = clientOf(t, server, {}, host())
+  const { client } = clientOf(t, server, {}, { onInputRequired: host().onInputRequired })
   await client.call('slow')
   assert.equal('requestState' in server.seen('tools/call slow')[1].message.params, false)
   await client.call('echo', { text: 'hi' })

@@ -145,13 +145,8 @@ async fn a_server_that_refuses_is_asked_once_at_a_time_and_seldom() {
 #[tokio::test]
 async fn a_close_ends_an_opening_and_its_callers() {
     let (on_demand, _) = on_demand(node(), &["--silent"]);
-    let waiting = {
-        let on_demand = on_demand.clone();
-        tokio::spawn(async move { opened(&on_demand).await })
-    };
-    while !on_demand.is_opening() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    let Access::Opening(opening) = on_demand.access() else { panic!("it was there before") };
+    let waiting = tokio::spawn(opening.opened());
     tokio::time::timeout(PATIENCE, on_demand.close(Reason::Closed)).await.unwrap();
     assert_eq!(waiting.await.unwrap().err().unwrap().code, ErrorCode::Closed);
 }

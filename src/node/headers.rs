@@ -1,5 +1,5 @@
 //! Headers that a function of the host gives: asked when there are none, and again when the server refused the last ones. One ask serves
-//! everybody who waits, and what a failed ask leaves behind are the headers from before (BR-82).
+//! everybody who waits, those who come meanwhile too; after one that failed the next request asks again (BR-82).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -33,6 +33,8 @@ struct Inner {
 #[derive(Default)]
 struct State {
     known: Option<HeaderList>,
+    /// The server answered 401 to the known ones.
+    are_refused: bool,
     asking: Option<watch::Receiver<Asked>>,
     /// What waits for the answer.
     waiting: Vec<Needed>,
@@ -58,16 +60,11 @@ impl FunctionHeaders {
         self.0.lock().is_private = is_private;
     }
 
-    /// Whether a new session would have to ask.
+    /// Whether the next request would have to ask.
     #[must_use]
     pub fn are_missing(&self) -> bool {
-        self.0.lock().known.is_none()
-    }
-
-    /// Whether the function is being asked.
-    #[must_use]
-    pub fn are_asked_for(&self) -> bool {
-        self.0.lock().asking.is_some()
+        let state = self.0.lock();
+        state.known.is_none() || state.are_refused
     }
 
     /// What waits for the function.
@@ -81,8 +78,8 @@ impl Headers for FunctionHeaders {
     fn headers(&self, refused: Option<&HeaderList>, needed: Needed) -> HeadersComing<'_> {
         let mut asked = {
             let mut state = self.0.lock();
-            let is_fresh = |known: &&HeaderList| refused.is_none_or(|refused| refused != *known);
-            if let Some(known) = state.known.as_ref().filter(is_fresh) {
+            state.are_refused |= refused.is_some() && refused == state.known.as_ref();
+            if let Some(known) = state.known.as_ref().filter(|_| !state.are_refused) {
                 return Box::pin(std::future::ready(Ok(Some(known.clone()))));
             }
             state.waiting.push(needed);
@@ -127,6 +124,7 @@ impl Inner {
         self.redactor.learn(&secrets);
         let list: HeaderList = list.into();
         state.known = Some(list.clone());
+        state.are_refused = false;
         Ok(list)
     }
 

@@ -237,9 +237,7 @@ impl ProjectServer {
         let server = self.0.clone();
         let key = server.last_blocking.fetch_sub(1, Ordering::Relaxed) - 1;
         let blocking = server.blocking.begin();
-        let needs_function =
-            server.headers.are_missing() || server.on_demand.is_opening() && server.headers.are_asked_for();
-        if server.has_headers_function && needs_function {
+        if server.has_headers_function && server.headers.are_missing() {
             blocking.settle(Err(server.blocking.refusal()));
         } else {
             let settled = blocking.clone();

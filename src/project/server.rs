@@ -84,7 +84,7 @@ impl Judge<'_> {
         let kind = found.property("type");
         if matches!(kind.value, Input::String(kind) if kind == "sse") {
             return Err(kind.refusal(
-                "is sse, the transport of 2024-11-05, which is not supported; most servers offer streamable HTTP by now, often \
+                "is sse: the legacy SSE transport of 2024-11-05 is not supported; most servers offer streamable HTTP by now, often \
                  under /mcp in place of /sse, with type: 'http'",
             ));
         }

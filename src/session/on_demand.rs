@@ -121,12 +121,6 @@ impl OnDemand {
         }
     }
 
-    /// Whether a caller would have to wait for an opening.
-    #[must_use]
-    pub fn is_opening(&self) -> bool {
-        matches!(self.0.lock().stage, Stage::Opening { .. })
-    }
-
     #[must_use]
     pub fn is_closed(&self) -> bool {
         matches!(self.0.lock().stage, Stage::Closed)
