@@ -8,7 +8,7 @@ use workflow_mcp::error::{ErrorCode, McpError};
 use workflow_mcp::link::http::{HeaderList, Headers, HeadersComing, Needed, Remote};
 use workflow_mcp::session::Server;
 
-use crate::server::{Asked, HttpServer, PATIENCE, respond};
+use crate::server::{Asked, HttpServer, PATIENCE, Step, respond};
 use crate::{call, close, connected_by, failure, headers, outcome, plan};
 
 fn plan_with(url: &str, headers: Arc<dyn Headers>) -> workflow_mcp::session::Plan {
@@ -97,6 +97,48 @@ async fn a_refresh_that_fails_is_the_cause_of_the_refusal() {
     assert_eq!((error.code, error.detail("status")), (ErrorCode::AuthRequired, Some(&401.into())));
     assert_eq!(error.cause.unwrap().message, "the login service is down");
     assert_eq!(server.all().len(), 1);
+}
+
+/// Gives a token, and fails to give another as often as it is asked.
+#[derive(Default)]
+struct Once(AtomicUsize);
+
+impl Headers for Once {
+    fn headers(&self, refused: Option<&HeaderList>, _request: Option<u64>) -> HeadersComing<'_> {
+        let outcome = if refused.is_some() {
+            self.0.fetch_add(1, Ordering::SeqCst);
+            Err(McpError::new(ErrorCode::Config, "the login service is down"))
+        } else {
+            Ok(Some(Arc::new([("Authorization".to_owned(), "Bearer once".to_owned())]) as HeaderList))
+        };
+        Box::pin(std::future::ready(outcome))
+    }
+}
+
+#[tokio::test]
+async fn a_refresh_that_fails_fails_for_all_who_were_refused_together() {
+    let arrived = Arc::new(AtomicUsize::new(0));
+    let together = arrived.clone();
+    let server = HttpServer::start(move |asked| {
+        // Each refusal is held back until all five were sent.
+        (asked.name() == "tools/call").then(|| {
+            together.fetch_add(1, Ordering::SeqCst);
+            let mut steps = vec![Step::Wait(Duration::from_millis(300))];
+            steps.extend(respond(401, &[], ""));
+            steps
+        })
+    })
+    .await;
+    let source = Arc::new(Once::default());
+    let session = connected_by(plan_with(&server.url(), source.clone())).await;
+    let calls: Vec<_> = (0..5).map(|_| call(&session, "echo", "{}")).collect();
+    for call in calls {
+        assert_eq!(outcome(call).await.unwrap_err().code, ErrorCode::AuthRequired);
+    }
+    assert_eq!((arrived.load(Ordering::SeqCst), source.0.load(Ordering::SeqCst)), (5, 1));
+    outcome(call(&session, "echo", "{}")).await.unwrap_err();
+    assert_eq!(source.0.load(Ordering::SeqCst), 2, "a later call asks again");
+    close(&session).await;
 }
 
 #[tokio::test]

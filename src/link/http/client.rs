@@ -232,7 +232,7 @@ impl Client {
         error
     }
 
-    /// Whether the server tells of its endpoint on a stream, as those of the older transport do (2024-11-05, HTTP with SSE).
+    /// Whether a stream is to be had without a session, as from servers of the older transport (2024-11-05, HTTP with SSE).
     async fn is_legacy(&self) -> bool {
         let request = Request {
             method: Method::GET,
@@ -242,18 +242,10 @@ impl Client {
             last_event_id: None,
             outgoing: None,
         };
-        let Ok(mut response) = self.0.endpoint.exchange(request).await else { return false };
-        if !response.status().is_success() || media_type(&response).as_deref() != Some(EVENT_STREAM) {
-            return false;
-        }
-        let mut events = super::events::Events::new(BODY_READ);
-        while let Ok(Some(chunk)) = response.chunk().await {
-            events.push(&chunk);
-            if let Some(event) = events.next() {
-                return event.is_ok_and(|event| event.kind.as_deref() == Some("endpoint"));
-            }
-        }
-        false
+        let response = self.0.endpoint.exchange(request).await;
+        response.is_ok_and(|response| {
+            response.status().is_success() && media_type(&response).as_deref() == Some(EVENT_STREAM)
+        })
     }
 
     /// A message that has no answer. Not waited for, but for `initialized`: it goes before every call.

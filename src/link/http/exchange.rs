@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, LOCATION};
@@ -37,6 +38,15 @@ pub(super) struct Endpoint {
     pub requests: AtomicU64,
     /// Stops everything but the end of sessions.
     pub closing: CancellationToken,
+    /// The last time no newer credentials could be had.
+    pub failed_refresh: Mutex<Option<FailedRefresh>>,
+}
+
+/// For which credentials newer ones were wanted, and why there are none.
+pub(super) struct FailedRefresh {
+    at: Instant,
+    refused: HeaderList,
+    error: McpError,
 }
 
 /// One request, before the headers that an endpoint adds.
@@ -66,12 +76,13 @@ impl Endpoint {
     /// within the origin.
     pub(super) async fn exchange(&self, request: Request<'_>) -> Result<Response, McpError> {
         let needed = request.needed();
+        let began = Instant::now();
         let mut list = self.headers.headers(None, needed).await?.unwrap_or_else(|| Arc::from([]));
         let response = self.follow(&request, &list).await?;
         if response.status() != StatusCode::UNAUTHORIZED {
             return Ok(response);
         }
-        match self.headers.headers(Some(&list), needed).await {
+        match self.newer(&list, needed, began).await {
             Ok(Some(newer)) if newer != list => list = newer,
             Ok(_) => return Ok(response),
             Err(why) => {
@@ -81,6 +92,30 @@ impl Endpoint {
         }
         drop(response);
         self.follow(&request, &list).await
+    }
+
+    /// Newer headers than those that were refused. A failure counts for all who had sent theirs before it: callers that are refused together
+    /// are one refresh, whatever comes of it.
+    async fn newer(
+        &self,
+        refused: &HeaderList,
+        needed: Needed,
+        began: Instant,
+    ) -> Result<Option<HeaderList>, McpError> {
+        let shared = {
+            let failed = self.failed_refresh.lock().unwrap_or_else(PoisonError::into_inner);
+            let failed = failed.as_ref().filter(|failed| failed.at >= began && failed.refused == *refused);
+            failed.map(|failed| failed.error.clone())
+        };
+        if let Some(error) = shared {
+            return Err(error);
+        }
+        let outcome = self.headers.headers(Some(refused), needed).await;
+        if let Err(error) = &outcome {
+            let failed = FailedRefresh { at: Instant::now(), refused: refused.clone(), error: error.clone() };
+            *self.failed_refresh.lock().unwrap_or_else(PoisonError::into_inner) = Some(failed);
+        }
+        outcome
     }
 
     async fn follow(&self, request: &Request<'_>, list: &HeaderList) -> Result<Response, McpError> {

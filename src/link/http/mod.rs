@@ -130,6 +130,7 @@ pub async fn open(opening: Opening<'_>, receiver: Arc<dyn Receiver>) -> Result<A
         received: AtomicU64::new(0),
         requests: AtomicU64::new(0),
         closing: CancellationToken::new(),
+        failed_refresh: Mutex::default(),
     };
     let (queue, frames) = unbounded_channel();
     let client = Client(Arc::new(Parts::new(endpoint, receiver.clone(), opening.max_message_bytes)));
