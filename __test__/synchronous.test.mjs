@@ -6,6 +6,7 @@ import { test } from 'node:test'
 import { Worker } from 'node:worker_threads'
 import { failure, loggedPid, PATIENCE, received, soon } from './support/fixture.mjs'
 import { host } from './support/hosts.mjs'
+import { httpServer, inTurn, status, usual } from './support/http-server.mjs'
 import { gone, seen } from './support/processes.mjs'
 import { opened } from './support/project.mjs'
 import { integration, scripted, thrown } from './support/scripts.mjs'
@@ -144,6 +145,77 @@ test('headers that have to be asked for are refused at once, and nothing is sent
   }
   await new Promise(resolve => setTimeout(resolve, 20))
   assert.deepEqual([asked, sockets.size], [0, 0])
+})
+
+/** In a host of its own, because the server runs in this process: a client whose headers are a new token each time they are asked for. */
+const TOKENS = `
+  let asked = 0
+  const headers = async () => ({ Authorization: 'Bearer token-' + ++asked })
+  const project = workflow.openMcpProject({ config: { servers: { server: { url: given.url, headers } } } })
+  const client = project.mcp('server')
+  const code = run => { try { return run().content[0].text } catch (error) { return error.code } }
+`
+
+test('headers that the server refuses in the middle are refused to a synchronous call, and asked for by the next that can wait', async t => {
+  let token = 'Bearer token-1'
+  const server = await httpServer(t, {
+    'tools/call': exchange =>
+      exchange.request.headers.authorization === token ? exchange.usual() : status(401)(exchange),
+  })
+  const { ended, next, tell } = host(
+    `${TOKENS}
+    say((await client.call('echo', { text: 'a' })).content[0].text)
+    told()
+    const begun = performance.now()
+    say(code(() => client.callSync('echo', { text: 'b' })))
+    say(code(() => client.callSync('echo', { text: 'c' })))
+    say(performance.now() - begun < 30_000)
+    say((await client.call('echo', { text: 'd' })).content[0].text)
+    say(code(() => client.callSync('echo', { text: 'e' })))
+    say(asked)
+    await project.close()`,
+    { given: { url: server.url } },
+  )
+  assert.equal(await next(), 'a')
+  token = 'Bearer token-2'
+  tell()
+  const { said, code, stderr } = await ended
+  assert.equal(code, 0, stderr)
+  const blocked = 'ERR_MCP_WOULD_BLOCK'
+  assert.deepEqual(said, ['a', blocked, blocked, true, 'd', 'e', 2])
+})
+
+test('a synchronous call is not refused for what another call waits for', async t => {
+  let echoed
+  const echoing = new Promise(resolve => {
+    echoed = resolve
+  })
+  const refusing = async exchange => {
+    await echoing
+    status(401)(exchange)
+  }
+  const server = await httpServer(t, {
+    'tools/call slow': inTurn(refusing, usual),
+    'tools/call echo': async exchange => {
+      echoed()
+      // Long enough for the other call's 401 to have come before this answer.
+      await soon(() => server.seen('tools/call slow').length > 0)
+      await new Promise(resolve => setTimeout(resolve, 200))
+      exchange.usual()
+    },
+  })
+  const { ended } = host(
+    `${TOKENS}
+    await client.listTools()
+    const pending = client.call('slow')
+    say(code(() => client.callSync('echo', { text: 'a' })))
+    say((await pending).content[0].text)
+    say(asked)
+    await project.close()`,
+    { given: { url: server.url } },
+  )
+  const { said, code, stderr } = await ended
+  assert.deepEqual([code, said], [0, ['a', 'slow done', 2]], stderr)
 })
 
 // ───────────────────────────── Workers ─────────────────────────────
