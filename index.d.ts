@@ -329,7 +329,10 @@ export interface McpCloseInfo {
   exitCode: number | null
   /** The signal that ended the server's own process, such as `SIGKILL`; else null. */
   signal: string | null
-  /** What it took to end the server, everything in its process group, and the descendants outside of it that were found. */
+  /**
+   * What it took to end the server, everything in its process group, and the descendants outside of it that were found. A server over
+   * HTTP is never ended, only its session: `'by-itself'`.
+   */
   ended: 'by-itself' | 'end-of-input' | 'terminate' | 'kill'
   /** Process ids of those that even SIGKILL did not end within 2 s; normally empty. */
   survivors: readonly number[]

@@ -6,7 +6,7 @@
 //!
 //! - [`node`] — the only code that names N-API: one host per environment, the dispatcher, values from JavaScript
 //! - [`session`] — one per server: handshake, calls (ids, deadlines, progress, cancelling), tools
-//! - [`link`] — what carries messages: the envelope, and `stdio` (lines in, pipe out, the server's process)
+//! - [`link`] — what carries messages: the envelope, `stdio` (lines in, pipe out, the server's process) and `http` (rmcp's transport)
 //! - [`process`] — spawn, watch, the stop ladder, the guardian
 //! - [`project`] — what a name in a script means: project files, placeholders, whom to trust
 //! - [`policy`] — pure: what may be asked, what a child gets, what is secret, what may be shown

@@ -143,14 +143,15 @@ async fn discover(shared: &Shared) -> Result<Negotiated, McpError> {
     })
 }
 
-/// What an error answer to the first request means. Its code and data are those of the `ERR_MCP_RPC`, which becomes the cause.
+/// What an error answer to the first request means. Its code and data are those of the `ERR_MCP_RPC`, which becomes the cause; a refusal
+/// over HTTP stays what it is, unless it says what the server speaks.
 fn refused(shared: &Shared, error: McpError, method: &str, offered: &ProtocolVersion) -> McpError {
+    let supported = error.detail("data").and_then(|data| data.get("supported")).cloned();
+    if let Some(supported) = supported.filter(|_| error.detail("rpcCode").is_some()) {
+        return version_error(shared, offered, supported).caused_by(error);
+    }
     if error.code != ErrorCode::Rpc {
         return error;
-    }
-    let supported = error.detail("data").and_then(|data| data.get("supported")).cloned();
-    if let Some(supported) = supported {
-        return version_error(shared, offered, supported).caused_by(error);
     }
     let rpc_code = error.detail("rpcCode").cloned().unwrap_or_default();
     let message = format!("The server {} refused {method}: {}", shared.id, sentence_of(&shared.id, &error));
@@ -176,11 +177,10 @@ fn not_modern(shared: &Shared, error: McpError) -> McpError {
 
 /// Whether an answer to `initialize` is worth a `server/discover`.
 fn says_modern(error: &McpError) -> bool {
-    // Over HTTP the error may come as the body of a refusal (2026-07-28, streamable HTTP, backward compatibility).
-    let refused =
-        Some(error).filter(|error| error.code == ErrorCode::Http && error.detail("rpcCode").is_some());
-    let answered = error.cause.as_deref().filter(|cause| cause.code == ErrorCode::Rpc);
-    let Some(cause) = refused.or(answered) else { return false };
+    // Over HTTP the answer may be the body of a refusal (2026-07-28, streamable HTTP, backward compatibility).
+    let is_answer = |error: &&McpError| error.detail("rpcCode").is_some();
+    let cause = error.cause.as_deref().filter(is_answer);
+    let Some(cause) = cause.or_else(|| Some(error).filter(is_answer)) else { return false };
     // A server that lists what it speaks is believed.
     if let Some(supported) =
         cause.detail("data").and_then(|data| data.get("supported")).and_then(Value::as_array)

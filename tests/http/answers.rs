@@ -6,6 +6,7 @@ use std::time::Duration;
 use workflow_mcp::error::ErrorCode;
 use workflow_mcp::policy::input::Input;
 use workflow_mcp::session::calls::Terms;
+use workflow_mcp::session::{Event, Owner, connect};
 
 use crate::server::{Asked, HttpServer, Reply, Step, event, json_body, message, respond, result, stream};
 use crate::{call, call_on, close, connected, connected_by, failure, outcome, plan, terms};
@@ -256,4 +257,30 @@ async fn a_large_list_and_a_large_result_come_through_the_pool_whole() {
     assert_eq!(outcome(call(&session, "stream", "{}")).await.unwrap(), expected);
     assert_eq!(server.asked("tools/call")[0].header("mcp-name"), Some("echo"));
     close(&session).await;
+}
+
+/// Panics on the I/O thread, in the middle of reading from the server.
+struct Faulty;
+
+impl Owner for Faulty {
+    fn heard(&self, event: Event) {
+        assert!(!matches!(event, Event::Log(_)), "a fault, on purpose");
+    }
+}
+
+#[tokio::test]
+async fn a_panic_while_reading_settles_its_call_whatever_it_read_from() {
+    for is_stream in [true, false] {
+        let log = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{}}"#;
+        let server = odd(move |_| {
+            if is_stream { stream(vec![event(log), Step::Hold]) } else { json_body(200, &format!("[{log}]")) }
+        })
+        .await;
+        let plan = plan(&server.url(), &[("onLog", Input::Function)], &[]);
+        let started = connect(plan, Arc::new(Faulty), std::future::pending()).await;
+        let (session, _) = started.unwrap();
+        let error = outcome(call(&session, "odd", "{}")).await.unwrap_err();
+        assert_eq!(error.code, ErrorCode::Internal, "{error}");
+        close(&session).await;
+    }
 }

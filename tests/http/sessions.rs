@@ -118,6 +118,16 @@ async fn a_modern_server_is_found_out_over_a_new_connection_and_has_no_session()
 }
 
 #[tokio::test]
+async fn a_modern_server_refuses_whoever_insists_on_an_older_revision_and_says_what_it_speaks() {
+    let server = HttpServer::modern(|_| None).await;
+    let legacy = [("protocol", Input::String("legacy".to_owned()))];
+    let error = failure(plan(&server.url(), &legacy, &[])).await;
+    assert_eq!(error.code, ErrorCode::ProtocolVersion, "{error}");
+    assert_eq!(error.cause.unwrap().detail("status"), Some(&400.into()));
+    assert_eq!(server.all().len(), 1);
+}
+
+#[tokio::test]
 async fn a_server_that_agrees_to_2026_07_28_in_initialize_is_sent_no_initialized() {
     let server = HttpServer::start(|asked| {
         (asked.name() == "initialize")
@@ -287,5 +297,56 @@ async fn the_answer_to_initialize_may_come_on_a_stream_after_other_messages() {
     let session = connected_by(plan(&server.url(), &[], &[])).await;
     outcome(call(&session, "echo", "{}")).await.unwrap();
     assert_eq!(server.asked("tools/call")[0].header("mcp-protocol-version"), Some("2025-06-18"));
+    close(&session).await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_down_is_tried_by_few_and_found_again() {
+    let server = HttpServer::start(|_| None).await;
+    let session = connected(&server).await;
+    outcome(call(&session, "echo", "{}")).await.unwrap();
+    server.stop().await;
+    let before = session.diagnostics()["httpRequests"].as_u64().unwrap();
+    let until = Instant::now() + Duration::from_secs(1);
+    let callers = (0..50).map(|_| {
+        let session = session.clone();
+        tokio::spawn(async move {
+            let mut refused = 0;
+            while Instant::now() < until {
+                let error = outcome(call(&session, "echo", "{}")).await.unwrap_err();
+                assert_eq!(error.code, ErrorCode::Connect, "{error}");
+                refused += 1;
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            refused
+        })
+    });
+    let mut refused = 0;
+    for caller in callers.collect::<Vec<_>>() {
+        refused += caller.await.unwrap();
+    }
+    let tried = session.diagnostics()["httpRequests"].as_u64().unwrap() - before;
+    // All of the first round may be on their way before one of them has failed; from then on gaps of 100, 200, 400 ms.
+    assert!(tried <= 60 && refused > 100, "{tried} of {refused}");
+    server.start_again().await;
+    let start = Instant::now();
+    while outcome(call(&session, "echo", "{}")).await.is_err() {
+        assert!(start.elapsed() < PATIENCE, "it is back, and nobody noticed");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    close(&session).await;
+}
+
+#[tokio::test]
+async fn thousands_of_callers_wait_their_turn() {
+    let server = HttpServer::start(|_| None).await;
+    let session = connected(&server).await;
+    let calls: Vec<_> =
+        (0..2_000).map(|index| call(&session, "echo", &format!(r#"{{"i":{index}}}"#))).collect();
+    for (index, call) in calls.into_iter().enumerate() {
+        let result = outcome(call).await.unwrap();
+        assert!(result.contains(&format!(r#""i":{index}}}"#)), "{result}");
+    }
+    assert_eq!(session.diagnostics()["unexpectedAnswers"], 0);
     close(&session).await;
 }

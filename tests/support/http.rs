@@ -99,7 +99,8 @@ struct Inner {
     accepted: Mutex<usize>,
     sessions: Mutex<Vec<String>>,
     answer: Box<Answer>,
-    accepting: Mutex<Option<JoinHandle<()>>>,
+    /// Everything that serves.
+    tasks: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl HttpServer {
@@ -123,12 +124,30 @@ impl HttpServer {
             accepted: Mutex::default(),
             sessions: Mutex::default(),
             answer: Box::new(answer),
-            accepting: Mutex::default(),
+            tasks: Mutex::default(),
         }));
-        let accepting = server.clone();
-        *server.0.accepting.lock().unwrap() =
-            Some(tokio::spawn(async move { accepting.accept(listener).await }));
+        server.listen(listener);
         server
+    }
+
+    fn listen(&self, listener: TcpListener) {
+        let server = self.clone();
+        let accepting = tokio::spawn(async move { server.accept(listener).await });
+        self.0.tasks.lock().unwrap().push(accepting);
+    }
+
+    /// Cuts every connection; further ones are refused until it is started again.
+    pub(crate) async fn stop(&self) {
+        let tasks = std::mem::take(&mut *self.0.tasks.lock().unwrap());
+        for task in tasks {
+            task.abort();
+            let _ = task.await;
+        }
+        *self.0.open.lock().unwrap() = 0;
+    }
+
+    pub(crate) async fn start_again(&self) {
+        self.listen(TcpListener::bind(("127.0.0.1", self.0.port)).await.unwrap());
     }
 
     pub(crate) fn url(&self) -> String {
@@ -169,10 +188,11 @@ impl HttpServer {
             *server.0.open.lock().unwrap() += 1;
             *server.0.accepted.lock().unwrap() += 1;
             let connection = *server.0.accepted.lock().unwrap();
-            tokio::spawn(async move {
+            let serving = tokio::spawn(async move {
                 server.serve(socket, connection).await;
                 *server.0.open.lock().unwrap() -= 1;
             });
+            self.0.tasks.lock().unwrap().push(serving);
         }
     }
 

@@ -25,7 +25,7 @@ use super::outgoing::{INITIALIZE, INITIALIZED, Outgoing, carried};
 use super::refusal::BODY_READ;
 use super::stream::{Streaming, listen};
 use crate::error::McpError;
-use crate::link::{Arrival, Receiver};
+use crate::link::{Arrival, FrameKind, Receiver};
 
 /// Requests under way with one server, streams of answers included; more wait for their turn. Each is a socket, of which many systems
 /// give a process 1,024.
@@ -33,6 +33,8 @@ const IN_FLIGHT_MAX: usize = 256;
 
 /// Answers, cancellations and the like under way at one time.
 const NOTICES_MAX: usize = 8;
+/// And waiting: a server decides how many answers it asks for, so beyond these there are none.
+const NOTICES_WAITING_MAX: usize = 256;
 
 /// How long a server may take to take in what has no answer, and to end a session.
 const NOTICE_WAIT: Duration = Duration::from_secs(5);
@@ -78,6 +80,7 @@ pub(super) struct Parts {
     broken: Mutex<Option<McpError>>,
     in_flight: Arc<Semaphore>,
     notices: Semaphore,
+    waiting_notices: Arc<Semaphore>,
 }
 
 impl Parts {
@@ -93,6 +96,7 @@ impl Parts {
             broken: Mutex::default(),
             in_flight: Arc::new(Semaphore::new(IN_FLIGHT_MAX)),
             notices: Semaphore::new(NOTICES_MAX),
+            waiting_notices: Arc::new(Semaphore::new(NOTICES_WAITING_MAX)),
         }
     }
 
@@ -127,8 +131,8 @@ impl Parts {
         self.is_modern.store(is_modern, Ordering::Release);
     }
 
-    pub(super) fn take_broken(&self) -> Option<McpError> {
-        lock(&self.broken).take()
+    pub(super) fn broken(&self) -> Option<McpError> {
+        lock(&self.broken).clone()
     }
 
     fn break_off(&self, error: McpError) -> StreamableHttpError<Failed> {
@@ -195,13 +199,15 @@ impl Client {
         }
         match body(&mut response, parts.limit, &parts.endpoint.received).await {
             Ok(body) => {
-                let text = String::from_utf8(body)
-                    .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
-                let unreadable = parts.endpoint.refusals.unreadable(status, kind.as_deref(), &text);
-                match self.take(Some((&outgoing, id)), text).await {
+                // What is shown of it if it turns out to be none; the text itself goes up.
+                let seen = body[..body.len().min(BODY_READ)].to_vec();
+                match self.take(Some((&outgoing, id)), body).await {
                     Some(Ok(standin)) => Ok(StreamableHttpPostResponse::Json(standin, given)),
                     Some(Err(Failed)) => Err(StreamableHttpError::Client(Failed)),
-                    None => failed(unreadable),
+                    None => {
+                        let seen = String::from_utf8_lossy(&seen);
+                        failed(parts.endpoint.refusals.unreadable(status, kind.as_deref(), &seen))
+                    }
                 }
             }
             Err(Unread::TooLarge(_)) => failed(parts.endpoint.refusals.too_large(parts.limit)),
@@ -269,8 +275,13 @@ impl Client {
                 tokio::time::timeout(NOTICE_WAIT, self.post(&outgoing, session.as_deref(), &headers)).await;
             return posted.unwrap_or(Ok(())).map_err(|error| self.0.break_off(error));
         }
+        let waiting = self.0.waiting_notices.clone().try_acquire_owned();
+        if waiting.is_err() && outgoing.kind == FrameKind::Answer {
+            return Ok(());
+        }
         let client = self.clone();
         tokio::spawn(async move {
+            let _waiting = waiting;
             let posting = async {
                 let _place = client.0.notices.acquire().await;
                 let post = client.post(&outgoing, session.as_deref(), &headers);

@@ -11,7 +11,7 @@ use std::time::Duration;
 pub(super) struct Event {
     /// `message` where none was given.
     pub kind: Option<String>,
-    pub data: Option<String>,
+    pub data: Option<Vec<u8>>,
     pub id: Option<String>,
     pub retry: Option<Duration>,
 }
@@ -138,11 +138,6 @@ impl Events {
         if std::mem::take(&mut self.is_skipping) {
             return;
         }
-        // JSON is UTF-8; a server that slips is read with U+FFFD in place of the bad bytes, as over stdio.
-        let data = data.map(|data| {
-            String::from_utf8(data)
-                .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
-        });
         if data.is_some() || id.is_some() || retry.is_some() {
             self.ready.push_back(Ok(Event { kind, data, id, retry }));
         }
@@ -162,16 +157,16 @@ mod tests {
     }
 
     fn data(data: &str) -> Event {
-        Event { data: Some(data.to_owned()), ..Event::default() }
+        Event { data: Some(data.into()), ..Event::default() }
     }
 
     #[test]
     fn every_framing_of_the_standard_is_read_wherever_it_is_cut() {
         let text = "\u{feff}: comment\r\n\r\nevent: message\rdata:a\r\ndata: b\n\rid: 7\nretry: 30\nodd: x\r\ndata\r\n\r\n";
         let expected = vec![
-            Ok(Event { kind: Some("message".into()), data: Some("a\nb".into()), ..Event::default() }),
+            Ok(Event { kind: Some("message".into()), data: Some(b"a\nb".to_vec()), ..Event::default() }),
             Ok(Event {
-                data: Some(String::new()),
+                data: Some(Vec::new()),
                 id: Some("7".into()),
                 retry: Some(Duration::from_millis(30)),
                 ..Event::default()

@@ -12,10 +12,12 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use reqwest::{Client, Response, Url};
 use tokio_util::sync::CancellationToken;
 
+use super::outage::Outage;
 use super::outgoing::Outgoing;
 use super::refusal::Refusals;
 use super::{HeaderList, Headers, Needed};
 use crate::error::{ErrorCode, McpError};
+use crate::link::POOL_FROM;
 use crate::project::headers::is_reserved;
 
 const REDIRECTS_MAX: usize = 10;
@@ -38,6 +40,7 @@ pub(super) struct Endpoint {
     pub requests: AtomicU64,
     /// Stops everything but the end of sessions.
     pub closing: CancellationToken,
+    pub outage: Outage,
     /// The last time no newer credentials could be had.
     pub failed_refresh: Mutex<Option<FailedRefresh>>,
 }
@@ -157,15 +160,31 @@ impl Endpoint {
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<Response, McpError> {
-        self.requests.fetch_add(1, Ordering::Relaxed);
-        self.sent.fetch_add(body.len() as u64, Ordering::Relaxed);
         let client = self.client.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(client) = client else {
             return Err(McpError::new(ErrorCode::Closed, "The connection is closed."));
         };
         let request = client.request(method.clone(), url.clone()).headers(headers);
-        let request = if method == Method::POST { request.body(body) } else { request };
-        request.send().await.map_err(|error| self.refusals.network(&error))
+        if method != Method::POST {
+            self.requests.fetch_add(1, Ordering::Relaxed);
+            return request.send().await.map_err(|error| self.refusals.network(&error));
+        }
+        let attempt = self.outage.attempt()?;
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        self.sent.fetch_add(body.len() as u64, Ordering::Relaxed);
+        match request.body(body).send().await {
+            Ok(response) => {
+                attempt.reached();
+                Ok(response)
+            }
+            Err(error) => {
+                let told = self.refusals.network(&error);
+                if error.is_connect() {
+                    attempt.failed(&told);
+                }
+                Err(told)
+            }
+        }
     }
 
     /// The project's own headers first: the protocol's are not theirs to change.
@@ -228,7 +247,8 @@ pub(super) async fn body(
     received: &AtomicU64,
 ) -> Result<Vec<u8>, Unread> {
     let expected = usize::try_from(response.content_length().unwrap_or(0)).unwrap_or(usize::MAX);
-    let mut body = Vec::with_capacity(expected.min(limit));
+    // What a server promises is not set aside before it comes.
+    let mut body = Vec::with_capacity(expected.min(limit).min(POOL_FROM));
     while let Some(chunk) = response.chunk().await.map_err(Unread::Broken)? {
         received.fetch_add(chunk.len() as u64, Ordering::Relaxed);
         let room = limit - body.len();

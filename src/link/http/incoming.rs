@@ -20,8 +20,8 @@ pub(super) type Standin = Result<ServerJsonRpcMessage, Failed>;
 impl Client {
     /// Takes the messages of one body or event. `asked`: the request it came for, with its id; the stand-in is that one's, once its
     /// answer is there.
-    pub(super) async fn take(&self, asked: Option<(&Arc<Outgoing>, u64)>, text: String) -> Option<Standin> {
-        let Line::Messages(messages) = off_thread(text.len(), move || envelope::parse(&text)).await? else {
+    pub(super) async fn take(&self, asked: Option<(&Arc<Outgoing>, u64)>, body: Vec<u8>) -> Option<Standin> {
+        let Line::Messages(messages) = off_thread(body.len(), move || parse(body)).await? else {
             return None;
         };
         let mut standin = None;
@@ -128,6 +128,13 @@ impl Client {
             self.deliver(&outgoing, id, Message::Result { id: AnswerId::Number(id), result });
         }
     }
+}
+
+/// JSON is UTF-8; a server that slips is read with U+FFFD in place of the bad bytes, as over stdio.
+fn parse(body: Vec<u8>) -> Line {
+    let text = String::from_utf8(body)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+    envelope::parse(&text)
 }
 
 /// Whether a message is the answer to the request it came for. An error that names nobody is: it came for nobody else.

@@ -9,7 +9,7 @@
 //! - [`incoming`] — what comes in, on its way past it
 //! - [`stream`], [`events`], [`reconnects`] — streams of events, and when they are asked for again
 //! - [`exchange`] — one request and its response
-//! - [`network`], [`names`], `tls` — the way to the server
+//! - [`network`], [`names`], `tls` — the way to the server; [`outage`] — when it leads nowhere
 //! - [`refusal`] — what is said when something went wrong
 
 mod client;
@@ -18,6 +18,7 @@ mod exchange;
 mod incoming;
 mod names;
 mod network;
+mod outage;
 mod outgoing;
 mod reconnects;
 mod refusal;
@@ -42,6 +43,7 @@ use tokio_util::sync::CancellationToken;
 use self::client::{Client, Parts, lock};
 use self::exchange::Endpoint;
 use self::network::{Network, network, place_of};
+use self::outage::Outage;
 use self::outgoing::Outgoing;
 use self::refusal::Refusals;
 use super::{Arrival, End, Frame, Gone, Link, Receiver, Sent};
@@ -130,6 +132,7 @@ pub async fn open(opening: Opening<'_>, receiver: Arc<dyn Receiver>) -> Result<A
         received: AtomicU64::new(0),
         requests: AtomicU64::new(0),
         closing: CancellationToken::new(),
+        outage: Outage::default(),
         failed_refresh: Mutex::default(),
     };
     let (queue, frames) = unbounded_channel();
@@ -147,10 +150,17 @@ pub async fn open(opening: Opening<'_>, receiver: Arc<dyn Receiver>) -> Result<A
 impl Link for Http {
     fn send(&self, frame: Frame) -> Sent {
         let outgoing = Outgoing::of(frame);
-        if let Some(id) = outgoing.id() {
+        let id = outgoing.id();
+        if let Some(id) = id {
             lock(&self.client.0.requests).insert(id, outgoing.clone());
         }
-        if self.queue.send(outgoing).is_ok() { Sent::Taken } else { Sent::Gone }
+        if self.queue.send(outgoing).is_ok() {
+            return Sent::Taken;
+        }
+        if let Some(id) = id {
+            lock(&self.client.0.requests).remove(&id);
+        }
+        Sent::Gone
     }
 
     fn withdraw(&self, id: u64) -> bool {

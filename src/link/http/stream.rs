@@ -22,6 +22,7 @@ use super::exchange::{EVENT_STREAM, Request, media_type};
 use super::outgoing::Outgoing;
 use super::reconnects::Reconnects;
 use super::standin;
+use super::worker::fault;
 use crate::error::McpError;
 
 type Headers = HashMap<HeaderName, HeaderValue>;
@@ -196,7 +197,7 @@ impl Streaming {
         let refusals = &client.0.endpoint.refusals;
         loop {
             match self.reading.next().await {
-                Brought::Event(Event { data: Some(data), .. }) if !data.trim().is_empty() => {
+                Brought::Event(Event { data: Some(data), .. }) if !data.trim_ascii().is_empty() => {
                     self.reading.reconnects.was_fruitful();
                     match client.take(Some((&self.outgoing, self.id)), data).await {
                         Some(Ok(standin)) => return Some(standin),
@@ -226,6 +227,15 @@ impl Streaming {
     }
 }
 
+impl Drop for Streaming {
+    /// A fault of ours: rmcp does not say whose stream it was that panicked, and its call must not wait for its timeout.
+    fn drop(&mut self) {
+        if !self.is_over && std::thread::panicking() {
+            self.reading.client.fail(&self.outgoing, fault());
+        }
+    }
+}
+
 /// Hears what a server says by itself, until it does not want to be heard or nobody asks any more.
 pub(super) async fn listen(client: Client, session: Option<Arc<str>>, headers: Headers) {
     let mut reading = Reading::new(client.clone(), session, headers, None);
@@ -241,7 +251,7 @@ pub(super) async fn listen(client: Client, session: Option<Arc<str>>, headers: H
     }
     loop {
         match reading.next().await {
-            Brought::Event(Event { data: Some(data), .. }) if !data.trim().is_empty() => {
+            Brought::Event(Event { data: Some(data), .. }) if !data.trim_ascii().is_empty() => {
                 reading.reconnects.was_fruitful();
                 client.take(None, data).await;
             }

@@ -82,7 +82,8 @@ impl Worker {
             client.give_up(id);
         }
         let (copied, modern) = (outgoing.clone(), client.0.is_modern());
-        let Some(copy) = off_thread(outgoing.text.len(), move || copy(&copied, modern)).await else { return };
+        let length = if modern { outgoing.text.len() } else { 0 };
+        let Some(copy) = off_thread(length, move || copy(&copied, modern)).await else { return };
         let sending = self.transport.send(copy);
         let client = client.clone();
         tokio::spawn(async move {
@@ -136,6 +137,7 @@ async fn hear(client: &Client, worker: &mut Option<Worker>, message: ServerJsonR
 impl Client {
     /// A request that nobody waits for any more.
     fn give_up(&self, id: u64) {
+        lock(&self.0.lists).remove(&id);
         if let Some(outgoing) = lock(&self.0.requests).remove(&id) {
             outgoing.answered();
             outgoing.given_up.cancel();
@@ -150,8 +152,7 @@ impl Client {
         let refusals = &self.0.endpoint.refusals;
         let error = match (outgoing.take_failure(), error) {
             (Some(failure), _) => failure,
-            // Its end comes by itself.
-            (None, StreamableHttpError::TransportChannelClosed) => return,
+            (None, StreamableHttpError::TransportChannelClosed) => self.gone().error,
             (
                 None,
                 StreamableHttpError::SessionExpired
@@ -165,7 +166,7 @@ impl Client {
 
     /// Why nothing can be sent any more.
     fn gone(&self) -> Gone {
-        Gone { error: self.0.take_broken().unwrap_or_else(fault), protocol_error: false }
+        Gone { error: self.0.broken().unwrap_or_else(fault), protocol_error: false }
     }
 }
 
