@@ -104,7 +104,7 @@ async fn a_refresh_that_fails_is_the_cause_of_the_refusal() {
 struct Once(AtomicUsize);
 
 impl Headers for Once {
-    fn headers(&self, refused: Option<&HeaderList>, _request: Option<u64>) -> HeadersComing<'_> {
+    fn headers(&self, refused: Option<&HeaderList>, _: Needed) -> HeadersComing<'_> {
         let outcome = if refused.is_some() {
             self.0.fetch_add(1, Ordering::SeqCst);
             Err(McpError::new(ErrorCode::Config, "the login service is down"))
