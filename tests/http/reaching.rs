@@ -107,7 +107,7 @@ impl Headers for Once {
     fn headers(&self, refused: Option<&HeaderList>, _: Needed) -> HeadersComing<'_> {
         let outcome = if refused.is_some() {
             self.0.fetch_add(1, Ordering::SeqCst);
-            Err(McpError::new(ErrorCode::Config, "the login service is down"))
+            Err(McpError::new(ErrorCode::AuthRequired, "the login service is down").with("question", 7))
         } else {
             Ok(Some(Arc::new([("Authorization".to_owned(), "Bearer once".to_owned())]) as HeaderList))
         };
@@ -133,7 +133,12 @@ async fn a_refresh_that_fails_fails_for_all_who_were_refused_together() {
     let session = connected_by(plan_with(&server.url(), source.clone())).await;
     let calls: Vec<_> = (0..5).map(|_| call(&session, "echo", "{}")).collect();
     for call in calls {
-        assert_eq!(outcome(call).await.unwrap_err().code, ErrorCode::AuthRequired);
+        let error = outcome(call).await.unwrap_err();
+        assert_eq!(
+            (error.code, error.message.as_str()),
+            (ErrorCode::AuthRequired, "the login service is down")
+        );
+        assert_eq!((error.detail("status"), error.detail("question")), (Some(&401.into()), Some(&7.into())));
     }
     assert_eq!((arrived.load(Ordering::SeqCst), source.0.load(Ordering::SeqCst)), (5, 1));
     outcome(call(&session, "echo", "{}")).await.unwrap_err();

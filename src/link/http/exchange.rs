@@ -90,7 +90,14 @@ impl Endpoint {
             Ok(_) => return Ok(response),
             Err(why) => {
                 let refused = self.refusals.http(response.status(), response.headers(), "");
-                return Err(refused.caused_by(why));
+                return Err(match why.code {
+                    // Its own words, and what the server said.
+                    ErrorCode::AuthRequired => {
+                        let details = refused.details.into_iter().chain(why.details).collect();
+                        McpError { details, ..why }
+                    }
+                    _ => refused.caused_by(why),
+                });
             }
         }
         drop(response);
