@@ -111,11 +111,9 @@ class ProjectListener {
   /** The McpError of a native description; one that stands for a rejected headers function has that rejection as its cause. */
   errorOf(text) {
     const description = JSON.parse(text)
-    // Its own number before the first request, that of the cause where the server's 401 led to the question.
-    const { question } = description.cause?.details ?? description.details
+    const { question, ...details } = description.details
     if (question === undefined) return fromDescription(description)
-    const { code, message, serverId, details } = description
-    delete details.question
+    const { code, message, serverId } = description
     return new McpError(
       message,
       { code, serverId, details, cause: this.#rejections.get(question) },

@@ -2,12 +2,13 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
+use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
-use super::{Event, Question, Reason, Shared, wire};
+use super::{Event, Reason, Shared, wire};
 use crate::error::{ErrorCode, McpError};
 use crate::link::envelope::{AnswerId, Message, RpcError, answer_id_text};
 use crate::link::fields::fields;
@@ -55,6 +56,20 @@ impl Receiver for Inbox {
 
     fn warning(&self, code: &'static str, message: &str, details: Vec<(&'static str, Value)>) {
         self.0.warn(code, message, details);
+    }
+}
+
+/// What a server asks the user. It belongs to the session that it came over.
+pub struct Question {
+    /// `{"method":…,"params":…}` as the server wrote them.
+    pub request: String,
+    id: String,
+    shared: Arc<Shared>,
+}
+
+impl fmt::Debug for Question {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Question").field("request", &self.request).finish_non_exhaustive()
     }
 }
 

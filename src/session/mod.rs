@@ -23,9 +23,9 @@ mod resend;
 mod wire;
 
 pub use connect::{Plan, Server, Welcome, connect};
+pub use inbox::Question;
 
 use std::collections::HashSet;
-use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -94,20 +94,6 @@ pub enum Event {
     },
     /// The last one, but for a log message that was still on the pool. Only of a session that was connected.
     Closed(CloseInfo),
-}
-
-/// What a server asks the user. It belongs to the session that it came over.
-pub struct Question {
-    /// `{"method":…,"params":…}` as the server wrote them.
-    pub request: String,
-    id: String,
-    shared: Arc<Shared>,
-}
-
-impl fmt::Debug for Question {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Question").field("request", &self.request).finish_non_exhaustive()
-    }
 }
 
 /// One call, as the caller wants it.
