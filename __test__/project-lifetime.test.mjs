@@ -70,18 +70,21 @@ test('a client keeps its project, and so does a call that is pending', async () 
   assert.deepEqual([code, said], [0, [{ a: 1 }, 'slept 400']], stderr)
 })
 
-test('two hundred projects that are opened, used and closed leave nothing', async () => {
+test('two hundred projects that are opened and closed start no thread, and the next one works', async () => {
   const { ended } = running(
-    `for (let round = 0; round < 200; round++) {
+    `import { readdirSync, readFileSync } from 'node:fs'
+    const threads = () => readdirSync('/proc/self/task').map(task => readFileSync('/proc/self/task/' + task + '/comm', 'utf8'))
+    const ours = () => process.platform === 'linux' && threads().some(name => name.startsWith('workflow-mcp'))
+    for (let round = 0; round < 200; round++) {
       const project = workflow.openMcpProject({ config: { servers: { a: { url: 'https://a.example' } } } })
       project.mcp('a')
       await project.close()
     }
+    say(ours())
     const project = open()
     say(project.mcp('server').callSync('echo', { a: 1 }).structuredContent)
-    await project.close()
-    say(process.getActiveResourcesInfo().filter(name => name !== 'PipeWrap' && name !== 'TTYWrap'))`,
+    await project.close()`,
   )
   const { code, said, stderr } = await ended
-  assert.deepEqual([code, said], [0, [{ a: 1 }, []]], stderr)
+  assert.deepEqual([code, said], [0, [false, { a: 1 }]], stderr)
 })
