@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use napi_derive::napi;
@@ -67,9 +67,9 @@ enum What {
     List,
 }
 
-/// How a call is given up.
+/// How a call is given up. It does not keep the call: one that is lost, by a panic say, settles as it is dropped.
 struct UnderWay {
-    settle: Arc<Mutex<Option<Settle>>>,
+    settle: Weak<Mutex<Option<Settle>>>,
     stop: Option<Stop>,
 }
 
@@ -100,7 +100,7 @@ impl Server {
     }
 
     fn begin(self: &Arc<Self>, call: Call) {
-        self.under_way().insert(call.key, UnderWay { settle: call.settle.clone(), stop: None });
+        self.under_way().insert(call.key, UnderWay { settle: Arc::downgrade(&call.settle), stop: None });
         match self.on_demand.access() {
             Access::Failed(error) => self.finish(&call, Err(error)),
             Access::Open(session) => self.send(session, call),
@@ -180,7 +180,7 @@ impl Server {
     /// Gives a call up. True when it will not settle any more.
     fn cancel(&self, key: i64) -> bool {
         let Some(under_way) = self.under_way().remove(&key) else { return false };
-        let settle = taken(&under_way.settle);
+        let settle = under_way.settle.upgrade().and_then(|settle| taken(&settle));
         match under_way.stop {
             Some(Stop::Task(task)) => task.abort(),
             Some(Stop::Request(session, id)) => drop(session.cancel(id)),
