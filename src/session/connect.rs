@@ -205,6 +205,7 @@ async fn open(shared: &Arc<Shared>, server: Server, options: &Options) -> Result
                 remote,
                 max_message_bytes: options.max_message_bytes,
                 redactor: shared.redactor.clone(),
+                answers_input: shared.answers_input,
                 env: &options.env,
             };
             Ok(http::open(opening, receiver).await?)

@@ -116,7 +116,18 @@ async fn initialize(
     })
 }
 
+/// A server that refuses the version and lists it among those it speaks is asked once more: it is to be asked again in one of its list
+/// (2026-07-28, versioning), and this is the only one of them that both know.
 async fn discover(shared: &Shared) -> Result<Negotiated, McpError> {
+    match ask_to_discover(shared).await {
+        Err(error) if error.code == ErrorCode::ProtocolVersion && says_modern(&error) => {
+            ask_to_discover(shared).await
+        }
+        outcome => outcome,
+    }
+}
+
+async fn ask_to_discover(shared: &Shared) -> Result<Negotiated, McpError> {
     let version = ProtocolVersion::V_2026_07_28;
     let modern_meta = wire::modern_meta(&version, shared.answers_input)?;
     let params = wire::params(None, wire::Meta { modern: Some(&modern_meta), ..wire::Meta::default() })?;

@@ -350,3 +350,43 @@ async fn thousands_of_callers_wait_their_turn() {
     assert_eq!(session.diagnostics()["unexpectedAnswers"], 0);
     close(&session).await;
 }
+
+#[tokio::test]
+async fn where_the_host_answers_questions_calls_wait_for_the_stream_that_brings_them() {
+    let server = HttpServer::start(|asked| match asked.name().as_str() {
+        "GET" => Some([vec![Step::Wait(Duration::from_millis(200))], stream(vec![Step::Hold])].concat()),
+        _ => None,
+    })
+    .await;
+    let mut plan = plan(&server.url(), &[], &[]);
+    plan.answers_input = true;
+    let session = connected_by(plan).await;
+    outcome(call(&session, "echo", "{}")).await.unwrap();
+    let waited = server.asked("tools/call")[0].at - server.asked("GET")[0].at;
+    assert!(waited >= Duration::from_millis(200), "{waited:?}");
+    close(&session).await;
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_the_version_it_lists_is_asked_once_more() {
+    for refusals in [1, 2] {
+        let count = std::sync::atomic::AtomicUsize::new(0);
+        let server = HttpServer::modern(move |asked| {
+            let refused = asked.name() == "server/discover"
+                && count.fetch_add(1, std::sync::atomic::Ordering::SeqCst) < refusals;
+            refused.then(|| {
+                let error = r#"{"code":-32022,"message":"no","data":{"supported":["2026-07-28"]}}"#;
+                json_body(400, &format!(r#"{{"jsonrpc":"2.0","id":{},"error":{error}}}"#, asked.id()))
+            })
+        })
+        .await;
+        let modern = [("protocol", Input::String("modern".to_owned()))];
+        let plan = plan(&server.url(), &modern, &[]);
+        if refusals == 1 {
+            close(&connected_by(plan).await).await;
+        } else {
+            assert_eq!(failure(plan).await.code, ErrorCode::ProtocolVersion);
+        }
+        assert_eq!(server.asked("server/discover").len(), 2);
+    }
+}

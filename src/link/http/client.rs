@@ -1,49 +1,39 @@
 //! The HTTP client that rmcp's transport works with. What comes in goes to the session as it is; the transport gets a stand-in.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use std::{error, fmt};
 
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
-use http::{HeaderName, HeaderValue, Method, StatusCode};
+use http::{Method, StatusCode};
 use reqwest::Response;
 use rmcp::model::ClientJsonRpcMessage;
 use rmcp::transport::streamable_http_client::{
     SseError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
 };
-use serde_json::Value;
 use sse_stream::Sse;
-use tokio::sync::Semaphore;
 
-use super::exchange::{
-    EVENT_STREAM, Endpoint, JSON, Request, SESSION_ID, Unread, beginning, body, media_type,
-};
+use super::exchange::{EVENT_STREAM, JSON, Request, SESSION_ID, Unread, beginning, body, media_type};
 use super::outgoing::{INITIALIZE, INITIALIZED, Outgoing, carried};
+use super::parts::{Headers, Parts, lock};
 use super::refusal::BODY_READ;
 use super::stream::{Streaming, listen};
 use crate::error::McpError;
-use crate::link::{Arrival, FrameKind, Receiver};
-
-/// Requests under way with one server, streams of answers included; more wait for their turn. Each is a socket, of which many systems
-/// give a process 1,024.
-const IN_FLIGHT_MAX: usize = 256;
-
-/// Answers, cancellations and the like under way at one time.
-const NOTICES_MAX: usize = 8;
-/// And waiting: a server decides how many answers it asks for, so beyond these there are none.
-const NOTICES_WAITING_MAX: usize = 256;
+use crate::link::FrameKind;
 
 /// How long a server may take to take in what has no answer, and to end a session.
 const NOTICE_WAIT: Duration = Duration::from_secs(5);
 pub(super) const DELETE_WAIT: Duration = Duration::from_secs(3);
 
+/// How long the first calls wait for the server's own stream where the host answers questions: the official JavaScript server drops a
+/// question for which there is no stream yet, and the call that asked it never ends (conformance, elicitation). Some servers send the
+/// head of a stream with its first event only.
+const LISTEN_WAIT: Duration = Duration::from_secs(1);
+
 /// How long a server is waited for that might be one of the older transport.
 const LEGACY_WAIT: Duration = Duration::from_secs(3);
 
-type Headers = HashMap<HeaderName, HeaderValue>;
 type Outcome<T> = Result<T, StreamableHttpError<Failed>>;
 
 /// The request failed; why is kept in its [`Outgoing`].
@@ -62,94 +52,6 @@ impl error::Error for Failed {}
 #[derive(Clone)]
 pub(super) struct Client(pub(super) Arc<Parts>);
 
-pub(super) struct Parts {
-    pub endpoint: Endpoint,
-    /// Until the link has closed: the session holds the link.
-    receiver: Mutex<Option<Arc<dyn Receiver>>>,
-    /// The longest message taken in, in bytes.
-    pub limit: usize,
-    /// Requests that are neither answered nor given up, by id.
-    pub requests: Mutex<HashMap<u64, Arc<Outgoing>>>,
-    /// Lists of tools that wait for rmcp to say which tools have headers that can be sent.
-    pub lists: Mutex<HashMap<u64, String>>,
-    /// Sessions that the server gave out and that were not ended, with the headers their end needs.
-    sessions: Mutex<HashMap<String, Headers>>,
-    /// The connection speaks 2026-07-28 or later.
-    is_modern: AtomicBool,
-    /// Why the session cannot go on: what `initialized` was refused with.
-    broken: Mutex<Option<McpError>>,
-    in_flight: Arc<Semaphore>,
-    notices: Semaphore,
-    waiting_notices: Arc<Semaphore>,
-}
-
-impl Parts {
-    pub(super) fn new(endpoint: Endpoint, receiver: Arc<dyn Receiver>, limit: usize) -> Self {
-        Self {
-            endpoint,
-            receiver: Mutex::new(Some(receiver)),
-            limit,
-            requests: Mutex::default(),
-            lists: Mutex::default(),
-            sessions: Mutex::default(),
-            is_modern: AtomicBool::new(false),
-            broken: Mutex::default(),
-            in_flight: Arc::new(Semaphore::new(IN_FLIGHT_MAX)),
-            notices: Semaphore::new(NOTICES_MAX),
-            waiting_notices: Arc::new(Semaphore::new(NOTICES_WAITING_MAX)),
-        }
-    }
-
-    /// Tells the session, one arrival after the other.
-    pub(super) fn arrived(&self, arrival: Arrival) {
-        let receiver = lock(&self.receiver).clone();
-        if let Some(receiver) = receiver {
-            receiver.arrived(arrival);
-        }
-    }
-
-    pub(super) fn warn(&self, code: &'static str, message: &str, details: Vec<(&'static str, Value)>) {
-        let receiver = lock(&self.receiver).clone();
-        if let Some(receiver) = receiver {
-            receiver.warning(code, message, details);
-        }
-    }
-
-    /// Lets go of everything but what counts.
-    pub(super) fn release(&self) {
-        drop(lock(&self.endpoint.client).take());
-        drop(lock(&self.receiver).take());
-        lock(&self.requests).clear();
-        lock(&self.lists).clear();
-    }
-
-    pub(super) fn is_modern(&self) -> bool {
-        self.is_modern.load(Ordering::Acquire)
-    }
-
-    pub(super) fn set_modern(&self, is_modern: bool) {
-        self.is_modern.store(is_modern, Ordering::Release);
-    }
-
-    pub(super) fn broken(&self) -> Option<McpError> {
-        lock(&self.broken).clone()
-    }
-
-    fn break_off(&self, error: McpError) -> StreamableHttpError<Failed> {
-        *lock(&self.broken) = Some(error);
-        StreamableHttpError::Client(Failed)
-    }
-
-    /// The sessions to be ended.
-    pub(super) fn take_sessions(&self) -> Vec<(String, Headers)> {
-        lock(&self.sessions).drain().collect()
-    }
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Client {
     /// One request of the session, and what rmcp gets for it.
     async fn request(
@@ -163,6 +65,9 @@ impl Client {
         // The handshake, the first one or a later one, waits for nobody: those in flight may be waiting for it.
         let place =
             if outgoing.is_handshake() { None } else { parts.in_flight.clone().acquire_owned().await.ok() };
+        if session.is_some() && !outgoing.is_handshake() {
+            let _ = tokio::time::timeout(LISTEN_WAIT, parts.listened.cancelled()).await;
+        }
         let request = Request {
             method: Method::POST,
             accept: "application/json, text/event-stream",
@@ -273,7 +178,10 @@ impl Client {
             // A server that does not answer it has taken it in all the same.
             let posted =
                 tokio::time::timeout(NOTICE_WAIT, self.post(&outgoing, session.as_deref(), &headers)).await;
-            return posted.unwrap_or(Ok(())).map_err(|error| self.0.break_off(error));
+            return posted.unwrap_or(Ok(())).map_err(|error| {
+                self.0.break_off(error);
+                StreamableHttpError::Client(Failed)
+            });
         }
         let waiting = self.0.waiting_notices.clone().try_acquire_owned();
         if waiting.is_err() && outgoing.kind == FrameKind::Answer {

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use rmcp::model::{ListToolsResult, ServerJsonRpcMessage};
 
-use super::client::{Client, Failed, lock};
+use super::client::{Client, Failed};
 use super::outgoing::{INITIALIZE, Outgoing};
+use super::parts::lock;
 use super::standin;
 use crate::error::McpError;
 use crate::link::envelope::{self, AnswerId, Line, Message};

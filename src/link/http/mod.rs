@@ -5,7 +5,7 @@
 //!
 //! - [`worker`] — rmcp's transport at work
 //! - [`outgoing`], [`standin`] — what it is given of what goes out and of what comes in
-//! - [`client`] — the HTTP client it works with
+//! - [`client`] — the HTTP client it works with; [`parts`] — what all of this shares
 //! - [`incoming`] — what comes in, on its way past it
 //! - [`stream`], [`events`], [`reconnects`] — streams of events, and when they are asked for again
 //! - [`exchange`] — one request and its response
@@ -20,6 +20,7 @@ mod names;
 mod network;
 mod outage;
 mod outgoing;
+mod parts;
 mod reconnects;
 mod refusal;
 mod standin;
@@ -40,11 +41,12 @@ use tokio::sync::OnceCell;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 
-use self::client::{Client, Parts, lock};
+use self::client::Client;
 use self::exchange::Endpoint;
 use self::network::{Network, network, place_of};
 use self::outage::Outage;
 use self::outgoing::Outgoing;
+use self::parts::{Parts, lock};
 use self::refusal::Refusals;
 use super::{Arrival, End, Frame, Gone, Link, Receiver, Sent};
 use crate::error::{ErrorCode, McpError};
@@ -100,6 +102,8 @@ pub struct Opening<'a> {
     pub remote: Remote,
     pub max_message_bytes: usize,
     pub redactor: Redactor,
+    /// The server may ask something that the host answers.
+    pub answers_input: bool,
     /// Where proxies and extra certificates are read from.
     pub env: &'a [(String, String)],
 }
@@ -136,7 +140,8 @@ pub async fn open(opening: Opening<'_>, receiver: Arc<dyn Receiver>) -> Result<A
         failed_refresh: Mutex::default(),
     };
     let (queue, frames) = unbounded_channel();
-    let client = Client(Arc::new(Parts::new(endpoint, receiver.clone(), opening.max_message_bytes)));
+    let (limit, listens_first) = (opening.max_message_bytes, opening.answers_input);
+    let client = Client(Arc::new(Parts::new(endpoint, receiver.clone(), limit, listens_first)));
     let working = tokio::spawn(worker::run(client.clone(), frames));
     tokio::spawn(async move {
         // A fault of ours: nobody must wait for what it would have brought (BR-85).

@@ -3,13 +3,12 @@
 //! rmcp's own reconnects are not used (`common/client_side_sse.rs`): they begin to count anew at each stream that opens, so that a server
 //! which ends each at once is asked every second for ever; they use a `retry` once; and none after a stream that broke.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::{BoxStream, unfold};
-use http::{HeaderName, HeaderValue, Method, StatusCode};
+use http::{Method, StatusCode};
 use reqwest::Response;
 use rmcp::model::ServerJsonRpcMessage;
 use rmcp::transport::streamable_http_client::SseError;
@@ -20,12 +19,11 @@ use super::client::Client;
 use super::events::{Event, Events, TooLarge};
 use super::exchange::{EVENT_STREAM, Request, media_type};
 use super::outgoing::Outgoing;
+use super::parts::Headers;
 use super::reconnects::Reconnects;
 use super::standin;
 use super::worker::fault;
 use crate::error::McpError;
-
-type Headers = HashMap<HeaderName, HeaderValue>;
 
 /// How long the rest of a stream is read after its answer, so that its connection can be used again; rmcp waits for no longer, either.
 const DRAIN: Duration = Duration::from_millis(50);
@@ -239,7 +237,9 @@ impl Drop for Streaming {
 /// Hears what a server says by itself, until it does not want to be heard or nobody asks any more.
 pub(super) async fn listen(client: Client, session: Option<Arc<str>>, headers: Headers) {
     let mut reading = Reading::new(client.clone(), session, headers, None);
-    match reading.open().await {
+    let opened = reading.open().await;
+    client.0.listened.cancel();
+    match opened {
         Ok(Opened::Yes) => {}
         Ok(Opened::NotNow) => {
             if !reading.reopen().await {

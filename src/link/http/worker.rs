@@ -11,9 +11,10 @@ use rmcp::transport::streamable_http_client::{
 };
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::client::{Client, Failed, lock};
+use super::client::{Client, Failed};
 use super::incoming::off_thread;
 use super::outgoing::{DISCOVER, INITIALIZE, Outgoing, copy};
+use super::parts::lock;
 use crate::error::{ErrorCode, McpError};
 use crate::link::{Arrival, Gone};
 
