@@ -30,16 +30,8 @@ const standIns = {
   ],
 }
 
-// Threads of their own: a synchronous call blocks this one.
-const servers = Object.entries(standIns).map(([name, tools]) => ({
-  name,
-  thread: new Worker(new URL('http-server.mjs', import.meta.url), { workerData: { name, tools } }),
-}))
-const mcpServers = {}
-for (const { name, thread } of servers) {
-  const [url] = await once(thread, 'message')
-  mcpServers[name] = { url }
-}
+const servers = await Promise.all(Object.entries(standIns).map(start))
+const mcpServers = Object.fromEntries(servers.map(({ name, url }) => [name, { url }]))
 configureMcp({ config: { mcpServers } })
 
 try {
@@ -49,6 +41,13 @@ try {
   // A script's project is open for as long as the program runs. Another one takes its place, which closes it.
   configureMcp({ config: {} })
   for (const { name, thread } of servers) await showEnd(name, thread)
+}
+
+/** In a thread of its own: a synchronous call blocks this one. */
+async function start([name, tools]) {
+  const thread = new Worker(new URL('http-server.mjs', import.meta.url), { workerData: { name, tools } })
+  const [url] = await once(thread, 'message')
+  return { name, thread, url }
 }
 
 async function script() {
