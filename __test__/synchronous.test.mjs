@@ -6,7 +6,7 @@ import { test } from 'node:test'
 import { Worker } from 'node:worker_threads'
 import { failure, loggedPid, PATIENCE, received, soon } from './support/fixture.mjs'
 import { host } from './support/hosts.mjs'
-import { httpServer, inTurn, status, usual } from './support/http-server.mjs'
+import { httpServer, inTurn, MODERN, status, usual } from './support/http-server.mjs'
 import { gone, seen } from './support/processes.mjs'
 import { opened } from './support/project.mjs'
 import { integration, scripted, thrown } from './support/scripts.mjs'
@@ -216,6 +216,23 @@ test('a synchronous call is not refused for what another call waits for', async 
   )
   const { said, code, stderr } = await ended
   assert.deepEqual([code, said], [0, ['a', 'slow done', 2]], stderr)
+})
+
+test('a server that only wants time is asked again by a synchronous call, with the state that it gave', async t => {
+  const waiting = exchange => exchange.result({ resultType: 'input_required', requestState: 'later' })
+  const answers = { 'tools/call slow': inTurn(waiting, waiting, usual) }
+  const server = await httpServer(t, answers, { revision: MODERN })
+  const { ended } = host(
+    `const onInputRequired = () => { throw new Error('nobody was to be asked') }
+    const project = workflow.openMcpProject({ config: { servers: { server: { url: given.url } } }, onInputRequired })
+    say(project.mcp('server').callSync('slow').content[0].text)
+    await project.close()`,
+    { given: { url: server.url } },
+  )
+  const { said, code, stderr } = await ended
+  assert.deepEqual([code, said], [0, ['slow done']], stderr)
+  const states = server.seen('tools/call slow').map(({ message }) => message.params.requestState)
+  assert.deepEqual(states, [undefined, 'later', 'later'])
 })
 
 // ───────────────────────────── Workers ─────────────────────────────

@@ -2,9 +2,9 @@
 
 const { jsonObject, scriptOptions, syncOptions } = require('./call-options.js')
 const { deepFreeze } = require('./connection.js')
-const { McpError, invalidArgument } = require('./errors.js')
+const { invalidArgument } = require('./errors.js')
 const { asMcpError } = require('./host.js')
-const { afterInput } = require('./input-required.js')
+const { afterInput, afterPauses } = require('./input-required.js')
 const { finished, progress, resultObject } = require('./results.js')
 
 /**
@@ -51,11 +51,11 @@ class McpClient {
   callSync(tool, args, given) {
     const params = toolParams(tool, args)
     const { native } = syncOptions(given, ['timeout', 'meta'])
-    const text = this.#settled(this.#server.requestSync('tools/call', params, native))
-    const result = resultObject(text, this.name)
-    if (result.resultType === 'input_required' && this.#link.onInputRequired !== undefined)
-      throw this.#wouldBlock()
-    return finished(result, this.name)
+    const request = text => this.#settled(this.#server.requestSync('tools/call', text, native))
+    const result = resultObject(request(params), this.name)
+    if (this.#link.onInputRequired === undefined || result.resultType !== 'input_required')
+      return finished(result, this.name)
+    return afterPauses(result, { serverName: this.name, params, request })
   }
 
   async listTools(given) {
@@ -98,13 +98,6 @@ class McpClient {
     while (settled === null) settled = waiting.wait(SLICE)
     if (settled.error === undefined) return settled.result
     throw this.#link.errorOf(settled.error)
-  }
-
-  #wouldBlock() {
-    return new McpError(
-      `The tool of the server ${this.name} asks for input, and onInputRequired runs on the thread that a synchronous call blocks; use call`,
-      { code: 'ERR_MCP_WOULD_BLOCK', serverId: this.name },
-    )
   }
 }
 

@@ -27,20 +27,37 @@ async function afterInput(first, { onInputRequired, serverName, params, request,
   let result = first
   for (let round = 0; round < ROUNDS; round++) {
     let responses
-    if (Object.keys(result.inputRequests ?? {}).length > 0) {
+    if (hasQuestions(result)) {
       const asked = Promise.resolve({ inputRequests: result.inputRequests })
       const answers = asked.then(questions => onInputRequired(questions, serverName))
       responses = jsonObject('onInputRequired()', await answered(answers, serverName, signal))
     } else {
-      await unlessAborted(pause(Math.min(FIRST_PAUSE * 2 ** round, LONGEST_PAUSE)), signal)
+      await unlessAborted(pause(pauseBefore(round)), signal)
     }
     result = resultObject(await request(again(params, responses, result.requestState)), serverName)
     if (result.resultType !== 'input_required') return finished(result, serverName)
   }
-  throw notGiven(
-    serverName,
-    `The tool of the server ${serverName} still asked for input after ${ROUNDS} rounds`,
-  )
+  throw endless(serverName)
+}
+
+/** The same for a call that blocks, as far as a server only wants time: questions are refused, for the thread is blocked that would answer. */
+function afterPauses(first, { serverName, params, request }) {
+  let result = first
+  for (let round = 0; round < ROUNDS; round++) {
+    if (hasQuestions(result)) throw wouldBlock(serverName)
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, pauseBefore(round))
+    result = resultObject(request(again(params, undefined, result.requestState)), serverName)
+    if (result.resultType !== 'input_required') return finished(result, serverName)
+  }
+  throw endless(serverName)
+}
+
+function hasQuestions(result) {
+  return Object.keys(result.inputRequests ?? {}).length > 0
+}
+
+function pauseBefore(round) {
+  return Math.min(FIRST_PAUSE * 2 ** round, LONGEST_PAUSE)
 }
 
 /** The text of the answer to a question that is a request of its own. */
@@ -92,8 +109,20 @@ function pause(ms) {
   return Object.assign(promise, { cancel: () => clearTimeout(timer) })
 }
 
+function endless(serverName) {
+  return notGiven(
+    serverName,
+    `The tool of the server ${serverName} still asked for input after ${ROUNDS} rounds`,
+  )
+}
+
+function wouldBlock(serverName) {
+  const message = `The tool of the server ${serverName} asks for input, and onInputRequired runs on the thread that a synchronous call blocks; use call`
+  return new McpError(message, { code: 'ERR_MCP_WOULD_BLOCK', serverId: serverName })
+}
+
 function notGiven(serverId, message, more = {}) {
   return new McpError(message, { code: 'ERR_MCP_INPUT_REQUIRED', serverId, ...more })
 }
 
-module.exports = { afterInput, answersToServer }
+module.exports = { afterInput, afterPauses, answersToServer }
