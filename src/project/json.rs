@@ -43,7 +43,7 @@ impl Lines {
             if let Some(line) = self.0.get(path) {
                 return Some(*line);
             }
-            path = &path[..path.rfind(['.', '['])?];
+            path = path.rsplit_once(['.', '['])?.0;
         }
     }
 }

@@ -48,9 +48,8 @@ impl<'a> Variables<'a> {
     pub(super) fn expand(&mut self, found: &Found<'_>, text: &str) -> Result<Expanded, McpError> {
         let mut expanded = Expanded { text: String::new(), holds_variable: false, had_placeholder: false };
         let mut rest = text;
-        while let Some(start) = rest.find("${") {
-            expanded.text.push_str(&rest[..start]);
-            let inner = &rest[start + 2..];
+        while let Some((before, inner)) = rest.split_once("${") {
+            expanded.text.push_str(before);
             let (inner, after) = inner.split_once('}').ok_or_else(|| unknown(found, inner))?;
             let placeholder = placeholder(inner).ok_or_else(|| unknown(found, inner))?;
             expanded.had_placeholder = true;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::connect::{Plan, Server};
+use super::plan::{Plan, Server};
 use crate::link::http::{Fixed, Headers, Remote};
 use crate::policy::definition::ToolFilter;
 use crate::policy::options::{Listens, Options};
