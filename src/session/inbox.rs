@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
@@ -68,12 +67,6 @@ pub struct Question {
     pub request: String,
     id: String,
     shared: Arc<Shared>,
-}
-
-impl fmt::Debug for Question {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Question").field("request", &self.request).finish_non_exhaustive()
-    }
 }
 
 impl Question {
