@@ -8,6 +8,7 @@
 //! - [`session`] — one per server: handshake, calls (ids, deadlines, progress, cancelling), tools
 //! - [`link`] — what carries messages: the envelope, `stdio` (lines in, pipe out, the server's process) and `http` (rmcp's transport)
 //! - [`process`] — spawn, watch, the stop ladder, the guardian
+//! - [`project`] — what a name in a script means: project files, placeholders, whom to trust
 //! - [`policy`] — pure: what may be asked, what a child gets, what is secret, what may be shown
 //! - [`error`] — one error, one code each
 //! - [`json`] — JSON that JavaScript reads and `serde_json` does not
@@ -22,6 +23,7 @@ pub mod link;
 pub mod node;
 pub mod policy;
 pub mod process;
+pub mod project;
 pub mod session;
 
 #[cfg(not(any(unix, windows)))]

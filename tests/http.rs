@@ -76,7 +76,14 @@ async fn failure(plan: Plan) -> McpError {
 }
 
 fn terms(timeout: Duration) -> Terms {
-    Terms { phase: "call", timeout: Some(timeout), total: None, reset_on_progress: false, on_progress: None }
+    Terms {
+        phase: "call",
+        timeout: Some(timeout),
+        total: None,
+        reset_on_progress: false,
+        on_progress: None,
+        begun: None,
+    }
 }
 
 type Pending = (Option<u64>, oneshot::Receiver<Outcome>);

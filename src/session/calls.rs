@@ -59,6 +59,8 @@ pub struct Terms {
     pub total: Option<Duration>,
     pub reset_on_progress: bool,
     pub on_progress: Option<OnProgress>,
+    /// When the caller began to wait, if that was before the session was there: all times count from then.
+    pub begun: Option<Instant>,
 }
 
 impl Terms {
@@ -113,7 +115,7 @@ struct Pending {
 impl Calls {
     /// Registers a call and gives its id; when the session is gone it settles at once and there is none.
     pub fn begin(&self, terms: Terms, settle: Settle) -> Option<u64> {
-        let now = Instant::now();
+        let begun = terms.begun.unwrap_or_else(Instant::now);
         let mut state = self.lock();
         if let Some(gone) = state.gone.clone() {
             drop(state);
@@ -122,9 +124,9 @@ impl Calls {
         }
         state.last_id += 1;
         let id = state.last_id;
-        let pending = Pending { settle, terms, begun: now, deadline: None, was: None };
+        let pending = Pending { settle, terms, begun, deadline: None, was: None };
         state.pending.insert(id, pending);
-        if state.set_deadline(id, now) {
+        if state.set_deadline(id, begun) {
             self.changed.notify_one();
         }
         Some(id)

@@ -61,6 +61,21 @@ impl Receiver for Inbox {
     }
 }
 
+/// What a server asks the user. It belongs to the session that it came over.
+pub struct Question {
+    /// `{"method":…,"params":…}` as the server wrote them.
+    pub request: String,
+    id: String,
+    shared: Arc<Shared>,
+}
+
+impl Question {
+    /// Answers with the text of a result, or with what went wrong. An answer that the server no longer waits for is not sent.
+    pub fn answer(self, outcome: Result<String, String>) {
+        self.shared.answer_input(&self.id, outcome);
+    }
+}
+
 impl Shared {
     fn message(self: &Arc<Self>, message: Message) {
         match message {
@@ -83,7 +98,8 @@ impl Shared {
             Message::Request { id, method, params } => {
                 if method == "elicitation/create" && self.is_input(&id) {
                     let request = format!(r#"{{"method":{},"params":{params}}}"#, wire::quoted(&method));
-                    self.owner.heard(Event::InputRequired { id, request });
+                    let question = Question { request, id, shared: self.clone() };
+                    self.owner.heard(Event::InputRequired(question));
                 } else {
                     self.answer(wire::answer(&id, &method));
                 }
@@ -133,7 +149,7 @@ impl Shared {
         self.answers_input && inputs.len() < INPUTS_MAX && inputs.insert(id.to_owned())
     }
 
-    pub(super) fn answer_input(&self, id: &str, outcome: Result<String, String>) {
+    fn answer_input(&self, id: &str, outcome: Result<String, String>) {
         if self.inputs().remove(id) {
             self.answer(wire::answer_input(id, outcome));
         }

@@ -8,6 +8,8 @@
 //! - [`subscription`] — how changes of them are heard of
 //! - [`calls`] — what is under way
 //! - [`inbox`] — what arrives
+//! - [`named`] — the plan of a server that a project names
+//! - [`on_demand`] — a session that is opened when it is needed, and again after it was lost
 //! - [`resend`] — the one call that is sent again
 //! - [`wire`] — the text of what goes out
 
@@ -17,12 +19,15 @@ mod failed_start;
 mod handshake;
 mod inbox;
 pub mod listing;
+mod named;
+pub mod on_demand;
 mod plan;
 mod resend;
 mod subscription;
 mod wire;
 
 pub use connect::{Welcome, connect, connect_through};
+pub use inbox::Question;
 pub use plan::{Plan, Server};
 
 use std::collections::HashSet;
@@ -86,12 +91,8 @@ pub enum Event {
     Log(Value),
     /// The new list: a JSON array.
     ToolsChanged(String),
-    /// The server asks the user something in mid-call. Only where [`Plan::answers_input`] says so; for [`Session::answer`].
-    InputRequired {
-        id: String,
-        /// `{"method":…,"params":…}` as the server wrote them.
-        request: String,
-    },
+    /// The server asks the user something in mid-call. Only where [`Plan::answers_input`] says so; to be answered.
+    InputRequired(Question),
     Warning {
         code: &'static str,
         message: String,
@@ -199,12 +200,6 @@ impl Session {
         task.abort_handle()
     }
 
-    /// Answers an [`Event::InputRequired`]: with the text of a result, or with what went wrong. Once each; an answer that the server no
-    /// longer waits for is not sent.
-    pub fn answer(&self, id: &str, outcome: Result<String, String>) {
-        self.0.answer_input(id, outcome);
-    }
-
     /// Gives a call up: the server is told, a late answer is ignored. True when the call will not settle any more, false when it has.
     #[must_use]
     pub fn cancel(&self, id: u64) -> bool {
@@ -214,6 +209,18 @@ impl Session {
     /// Ends the session: pending calls reject at once, then the server is stopped. Idempotent.
     pub fn close(&self, reason: Reason) {
         self.0.close(reason);
+    }
+
+    /// Whether it can take no call any more: it is ending, or has ended.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        self.0.closing.load(Ordering::Acquire)
+    }
+
+    /// Whether nothing of it is left.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.0.closed.borrow().is_some()
     }
 
     /// How it ended, once it has.

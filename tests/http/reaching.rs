@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use workflow_mcp::error::{ErrorCode, McpError};
-use workflow_mcp::link::http::{HeaderList, Headers, HeadersComing, Remote};
+use workflow_mcp::link::http::{HeaderList, Headers, HeadersComing, Needed, Remote};
 use workflow_mcp::session::Server;
 
 use crate::server::{Asked, HttpServer, PATIENCE, Step, respond};
@@ -26,7 +26,7 @@ struct Tokens {
 }
 
 impl Headers for Tokens {
-    fn headers(&self, refused: Option<&HeaderList>, _request: Option<u64>) -> HeadersComing<'_> {
+    fn headers(&self, refused: Option<&HeaderList>, _: Needed) -> HeadersComing<'_> {
         let refused = refused.cloned();
         Box::pin(async move {
             let _one = self.one_at_a_time.lock().await;
@@ -81,7 +81,7 @@ async fn calls_refused_together_get_newer_credentials_together_and_are_sent_once
 struct Broken;
 
 impl Headers for Broken {
-    fn headers(&self, refused: Option<&HeaderList>, _request: Option<u64>) -> HeadersComing<'_> {
+    fn headers(&self, refused: Option<&HeaderList>, _: Needed) -> HeadersComing<'_> {
         let outcome = match refused {
             None => Ok(None),
             Some(_) => Err(McpError::new(ErrorCode::Config, "the login service is down")),
@@ -104,7 +104,7 @@ async fn a_refresh_that_fails_is_the_cause_of_the_refusal() {
 struct Once(AtomicUsize);
 
 impl Headers for Once {
-    fn headers(&self, refused: Option<&HeaderList>, _request: Option<u64>) -> HeadersComing<'_> {
+    fn headers(&self, refused: Option<&HeaderList>, _: Needed) -> HeadersComing<'_> {
         let outcome = if refused.is_some() {
             self.0.fetch_add(1, Ordering::SeqCst);
             Err(McpError::new(ErrorCode::AuthRequired, "the login service is down").with("question", 7))

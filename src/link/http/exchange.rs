@@ -15,9 +15,10 @@ use tokio_util::sync::CancellationToken;
 use super::outage::Outage;
 use super::outgoing::Outgoing;
 use super::refusal::Refusals;
-use super::{HeaderList, Headers};
+use super::{HeaderList, Headers, Needed};
 use crate::error::{ErrorCode, McpError};
 use crate::link::POOL_FROM;
+use crate::project::headers::is_reserved;
 
 const REDIRECTS_MAX: usize = 10;
 
@@ -25,23 +26,6 @@ pub(super) const JSON: &str = "application/json";
 pub(super) const EVENT_STREAM: &str = "text/event-stream";
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
-
-/// Headers that say what the protocol or the connection says; a project's own would break either.
-const RESERVED: [&str; 12] = [
-    "accept",
-    "content-type",
-    "content-length",
-    "content-encoding",
-    "transfer-encoding",
-    "connection",
-    "upgrade",
-    "expect",
-    "te",
-    "trailer",
-    "host",
-    "last-event-id",
-];
-const RESERVED_PREFIX: &str = "mcp-";
 
 /// Where one server is, and how it is reached.
 pub(super) struct Endpoint {
@@ -80,18 +64,28 @@ pub(super) struct Request<'a> {
     pub outgoing: Option<&'a Outgoing>,
 }
 
+impl Request<'_> {
+    fn needed(&self) -> Needed {
+        match self.outgoing {
+            Some(outgoing) if outgoing.is_handshake() => Needed::Handshake,
+            Some(outgoing) => outgoing.id().map_or(Needed::Aside, Needed::Request),
+            None => Needed::Aside,
+        }
+    }
+}
+
 impl Endpoint {
     /// The response, whatever its status says; a 401 only after newer credentials were tried where there are any, a redirect only
     /// within the origin.
     pub(super) async fn exchange(&self, request: Request<'_>) -> Result<Response, McpError> {
-        let waiting = request.outgoing.and_then(Outgoing::id);
+        let needed = request.needed();
         let began = Instant::now();
-        let mut list = self.headers.headers(None, waiting).await?.unwrap_or_else(|| Arc::from([]));
+        let mut list = self.headers.headers(None, needed).await?.unwrap_or_else(|| Arc::from([]));
         let response = self.follow(&request, &list).await?;
         if response.status() != StatusCode::UNAUTHORIZED {
             return Ok(response);
         }
-        match self.newer(&list, waiting, began).await {
+        match self.newer(&list, needed, began).await {
             Ok(Some(newer)) if newer != list => list = newer,
             Ok(_) => return Ok(response),
             Err(why) => {
@@ -115,7 +109,7 @@ impl Endpoint {
     async fn newer(
         &self,
         refused: &HeaderList,
-        waiting: Option<u64>,
+        needed: Needed,
         began: Instant,
     ) -> Result<Option<HeaderList>, McpError> {
         let shared = {
@@ -126,7 +120,7 @@ impl Endpoint {
         if let Some(error) = shared {
             return Err(error);
         }
-        let outcome = self.headers.headers(Some(refused), waiting).await;
+        let outcome = self.headers.headers(Some(refused), needed).await;
         if let Err(error) = &outcome {
             let failed = FailedRefresh { at: Instant::now(), refused: refused.clone(), error: error.clone() };
             *self.failed_refresh.lock().unwrap_or_else(PoisonError::into_inner) = Some(failed);
@@ -228,7 +222,7 @@ impl Endpoint {
                 .with("path", "headers")
         };
         let parsed = HeaderName::from_str(name).map_err(|_| refused("has a name that no header can have"))?;
-        if RESERVED.contains(&parsed.as_str()) || parsed.as_str().starts_with(RESERVED_PREFIX) {
+        if is_reserved(parsed.as_str()) {
             return Err(refused("is the protocol's own and cannot be set"));
         }
         let mut value = HeaderValue::from_bytes(value.as_bytes()).map_err(|_| {

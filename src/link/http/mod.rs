@@ -71,15 +71,25 @@ pub type HeadersComing<'a> = Pin<Box<dyn Future<Output = Result<Option<HeaderLis
 pub trait Headers: Send + Sync + 'static {
     /// `refused`: what this gave before, when the server answered 401 to it. A source that has nothing else to give answers `Ok(None)`;
     /// one that has already got newer ones than `refused` gives those without asking anybody: one refresh for all callers that wait.
-    /// `request`: the id of the session's request that waits for them, where it is one.
-    fn headers(&self, refused: Option<&HeaderList>, request: Option<u64>) -> HeadersComing<'_>;
+    fn headers(&self, refused: Option<&HeaderList>, needed: Needed) -> HeadersComing<'_>;
+}
+
+/// What waits for headers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Needed {
+    /// The session's request of this id.
+    Request(u64),
+    /// The handshake, which every request waits for.
+    Handshake,
+    /// What nobody waits for: a notification, a stream, the end of a session.
+    Aside,
 }
 
 /// Headers that never change.
 pub struct Fixed(pub HeaderList);
 
 impl Headers for Fixed {
-    fn headers(&self, refused: Option<&HeaderList>, _request: Option<u64>) -> HeadersComing<'_> {
+    fn headers(&self, refused: Option<&HeaderList>, _needed: Needed) -> HeadersComing<'_> {
         let headers = if refused.is_none() { Some(self.0.clone()) } else { None };
         Box::pin(std::future::ready(Ok(headers)))
     }

@@ -6,7 +6,7 @@ use super::*;
 
 fn terms(timeout: u64) -> Terms {
     let timeout = Some(Duration::from_millis(timeout));
-    Terms { phase: "call", timeout, total: None, reset_on_progress: false, on_progress: None }
+    Terms { phase: "call", timeout, total: None, reset_on_progress: false, on_progress: None, begun: None }
 }
 
 fn begin(calls: &Calls, terms: Terms) -> (Option<u64>, Receiver<Outcome>) {
@@ -61,6 +61,21 @@ fn a_dropped_call_settles_too() {
     let (_, pending) = begin(&calls, terms(60_000));
     drop(calls);
     assert_eq!(pending.recv().unwrap().unwrap_err().code, ErrorCode::Internal);
+}
+
+#[tokio::test]
+async fn a_call_that_waited_for_its_session_has_waited_already() {
+    let calls = Arc::new(Calls::default());
+    let (sender, mut expired) = tokio::sync::mpsc::unbounded_channel();
+    let keeper = calls.clone();
+    let task =
+        tokio::spawn(async move { keeper.keep_deadlines(|call| sender.send(call.waited).unwrap()).await });
+    let begun = Instant::now().checked_sub(Duration::from_secs(1));
+    begin(&calls, Terms { begun, ..terms(1_000) });
+    assert_eq!(expired.recv().await, Some(Duration::from_secs(1)));
+    let closed = McpError::new(ErrorCode::Closed, "");
+    calls.end(&closed, &closed);
+    task.await.unwrap();
 }
 
 #[tokio::test]
