@@ -521,7 +521,7 @@ export type McpErrorCode =
   | 'ERR_MCP_TOO_MANY_PAGES'
   /** The process could not be started. `errno`, `path`, `what` ('command', 'cwd' or 'interpreter'). */
   | 'ERR_MCP_SPAWN'
-  /** It started and did not become a server. `exitCode`, `signal`, `stderr`, `stdoutNoise`, `missingEnv`. */
+  /** It started and did not become a server (`rpcCode` where it refused, `searchPath`, its PATH, where it missed a file). `exitCode`, `signal`, `stderr`, `stdoutNoise`, `missingEnv`, `phase` ('connect' or 'list'), `ms`. */
   | 'ERR_MCP_HANDSHAKE'
   /** No common revision of the protocol. `offered`, `answered`. */
   | 'ERR_MCP_PROTOCOL_VERSION'

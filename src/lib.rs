@@ -12,6 +12,9 @@
 //! - [`error`] — one error, one code each
 //! - [`json`] — JSON that JavaScript reads and `serde_json` does not
 
+// A cut through a letter panics with the text around it, which may be secret: `get` it. Tests may.
+#![cfg_attr(not(test), warn(clippy::string_slice))]
+
 pub mod error;
 pub mod json;
 pub mod link;

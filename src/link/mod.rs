@@ -10,6 +10,7 @@ pub mod fields;
 pub mod http;
 pub mod stdio;
 
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 
@@ -26,11 +27,17 @@ pub const STDERR_IN_ERRORS: usize = 4 * 1024;
 pub const POOL_FROM: usize = 1024 * 1024;
 
 /// One message on its way out.
-#[derive(Debug)]
 pub struct Frame {
     pub kind: FrameKind,
     /// JSON without a newline.
     pub text: String,
+}
+
+impl fmt::Debug for Frame {
+    /// Without the text: arguments may be secret.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Frame {{ {:?}, {} bytes }}", self.kind, self.text.len())
+    }
 }
 
 /// What a frame is.

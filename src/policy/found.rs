@@ -196,7 +196,7 @@ pub(super) fn shown(name: &str) -> String {
         return format!("«{format}»");
     }
     match name.char_indices().nth(SHOWN_CHARS) {
-        Some((end, _)) => format!("{}…", &name[..end]),
+        Some((end, _)) => format!("{}…", name.get(..end).unwrap_or_default()),
         None => name.to_owned(),
     }
 }

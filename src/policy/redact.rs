@@ -99,13 +99,13 @@ impl Redactor {
         let mut shown = String::with_capacity(text.len());
         let mut at = 0;
         for Stretch { range, name, .. } in stretches {
-            shown.push_str(&text[at..range.start]);
+            shown.push_str(text.get(at..range.start).unwrap_or_default());
             shown.push('«');
             shown.push_str(name);
             shown.push('»');
             at = range.end;
         }
-        shown.push_str(&text[at..]);
+        shown.push_str(text.get(at..).unwrap_or_default());
         Cow::Owned(shown)
     }
 
@@ -124,7 +124,7 @@ impl Redactor {
     pub fn excerpt(&self, text: &str, limit: usize) -> String {
         let longest = self.longest();
         let seen = text.floor_char_boundary(limit + longest);
-        let mut shown = self.text(&text[..seen]).into_owned();
+        let mut shown = self.text(text.get(..seen).unwrap_or_default()).into_owned();
         let whole = text.len() < limit + longest;
         let kept = if whole { limit } else { limit.min(shown.len().saturating_sub(longest)) };
         shown.truncate(shown.floor_char_boundary(kept));

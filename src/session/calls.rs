@@ -6,9 +6,10 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use crate::error::{ErrorCode, McpError};
 use crate::link::envelope::AnswerId;
@@ -129,6 +130,16 @@ impl Calls {
         Some(id)
     }
 
+    /// An id for a request that is no call: nobody waits for its answer.
+    pub fn reserve(&self) -> Option<u64> {
+        let mut state = self.lock();
+        if state.gone.is_some() {
+            return None;
+        }
+        state.last_id += 1;
+        Some(state.last_id)
+    }
+
     /// Settles the call that an answer names.
     pub fn answered(&self, id: &AnswerId, outcome: Outcome) {
         if let Some(settle) = self.claim(id, outcome.is_err()) {
@@ -232,7 +243,7 @@ impl Calls {
                 None => self.changed.notified().await,
                 Some(deadline) => tokio::select! {
                     () = self.changed.notified() => {}
-                    () = tokio::time::sleep_until(deadline.into()) => self.take_expired().into_iter().for_each(&expired),
+                    () = tokio::time::sleep_until(deadline) => self.take_expired().into_iter().for_each(&expired),
                 },
             }
         }

@@ -1,9 +1,8 @@
 //! From a plan to a session: start or reach the server, handshake, listing, under one deadline.
 
 use std::collections::HashSet;
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::future::Future;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
@@ -12,21 +11,17 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::calls::{Calls, Expired};
-use super::failed_start::{Phase, explain};
+use super::failed_start::{Attempt, Phase, explain};
 use super::inbox::Inbox;
 use super::listing::LISTING;
+use super::plan::{Plan, Server};
+use super::subscription::Subscription;
 use super::{Owner, Session, Shared, handshake, milliseconds, wire};
 use crate::error::{ErrorCode, McpError};
-use crate::link::Link;
-use crate::link::http::{self, Remote};
-use crate::link::stdio;
-use crate::policy::definition::{Definition, ToolFilter};
-use crate::policy::environment;
+use crate::link::{Link, Receiver, http, stdio};
 use crate::policy::nearest::nearest;
 use crate::policy::options::Options;
-use crate::policy::platform::Platform;
-use crate::policy::redact::Redactor;
-use crate::process::{Command, Waits};
+use crate::process::Waits;
 
 /// After a failed start the server has this long to leave by itself before SIGTERM: it has nothing to save yet.
 const FAILED_END_OF_INPUT: Duration = Duration::from_millis(100);
@@ -35,64 +30,15 @@ const FAILED_END_OF_INPUT: Duration = Duration::from_millis(100);
 /// the stop ladder then goes on behind it.
 const RELEASE_AFTER: Duration = Duration::from_millis(150);
 
-/// What is to be connected, judged.
-#[derive(Clone)]
-pub struct Plan {
-    /// The definition's `id`, or the server's name in its project.
-    pub id: String,
-    pub server: Server,
-    pub tools: ToolFilter,
-    /// Whether the start waits for the list of tools, and calls of other names are refused.
-    pub lists_tools: bool,
-    /// Of each call, and of the start where the options name none.
-    pub timeout: Duration,
-    /// Whether the host answers what a server asks in mid-call: only then the capability `elicitation` is declared.
-    pub answers_input: bool,
-    /// Knows what must not be shown: inherited values, expanded placeholders, headers.
-    pub redactor: Redactor,
-    /// Names that the server was to inherit and that are not set.
-    pub missing: Vec<String>,
-    pub options: Arc<Options>,
-}
+/// What a host learns of a server that has started: a JSON object.
+pub struct Welcome(pub String);
 
-/// Where a server is.
-#[derive(Clone)]
-pub enum Server {
-    /// It is started.
-    Process(Command),
-    /// It is reached.
-    Http(Remote),
-}
-
-impl Plan {
-    /// `directory`: the host's working directory at the time of the call, for a definition that names none.
-    #[must_use]
-    pub fn of(definition: Definition, options: Arc<Options>, directory: Option<PathBuf>) -> Self {
-        let environment = environment::build(&definition, &options.env, Platform::HOST);
-        let mut words = definition.command.into_iter();
-        let command = Command {
-            program: words.next().map(PathBuf::from).unwrap_or_default(),
-            arguments: words.collect(),
-            directory: definition.cwd.map(PathBuf::from).or(directory),
-            variables: environment.variables,
-        };
-        Self {
-            id: definition.id,
-            server: Server::Process(command),
-            tools: definition.tools,
-            lists_tools: true,
-            timeout: definition.timeout,
-            answers_input: false,
-            redactor: Redactor::new(&environment.inherited),
-            missing: environment.missing,
-            options,
-        }
+impl fmt::Debug for Welcome {
+    /// Without the text: tools and instructions are handed on as the server wrote them.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Welcome({} bytes)", self.0.len())
     }
 }
-
-/// What a host learns of a server that has started: a JSON object.
-#[derive(Debug)]
-pub struct Welcome(pub String);
 
 /// Starts or reaches a server and waits until its tools are known. Must run on the I/O thread. When `cancelled` resolves first, the server is
 /// stopped and the error is `ERR_MCP_CLOSED`.
@@ -101,18 +47,32 @@ pub async fn connect(
     owner: Arc<dyn Owner>,
     cancelled: impl Future<Output = ()>,
 ) -> Result<(Session, Welcome), McpError> {
+    connect_through(open, plan, owner, cancelled).await
+}
+
+/// As [`connect`], over whatever link `open` gives.
+pub async fn connect_through<L: Future<Output = Result<Arc<dyn Link>, McpError>>>(
+    open: impl FnOnce(Plan, Arc<dyn Receiver>) -> L,
+    plan: Plan,
+    owner: Arc<dyn Owner>,
+    cancelled: impl Future<Output = ()>,
+) -> Result<(Session, Welcome), McpError> {
     let started = Instant::now();
+    let limit = plan.options.connect_timeout.unwrap_or(plan.timeout);
+    let mut attempt =
+        Attempt { phase: Phase::Start, begun: started, limit, search_path: plan.server.search_path() };
     let shutdown = plan.options.shutdown;
     let shared = Arc::new(Shared {
-        id: plan.id,
-        filter: plan.tools,
-        redactor: plan.redactor,
+        id: plan.id.clone(),
+        filter: plan.tools.clone(),
+        redactor: plan.redactor.clone(),
         is_process: matches!(plan.server, Server::Process(_)),
         lists_tools: plan.lists_tools,
         answers_input: plan.answers_input,
         listens: plan.options.listens,
         waits: Waits { end_of_input: shutdown.end_of_input, terminate: shutdown.terminate },
         timeout: plan.timeout,
+        max_message_bytes: plan.options.max_message_bytes,
         runtime: tokio::runtime::Handle::current(),
         owner,
         link: OnceLock::new(),
@@ -121,21 +81,21 @@ pub async fn connect(
         names: Mutex::new(HashSet::new()),
         listing: tokio::sync::Mutex::new(()),
         refresh_wanted: AtomicBool::new(false),
+        subscription: Subscription::default(),
         listings: AtomicU64::new(0),
         closing: AtomicBool::new(false),
         life: Mutex::default(),
         closed: watch::Sender::new(None),
-        missing: plan.missing,
+        missing: plan.missing.clone(),
         inputs: Mutex::default(),
         unknown: AtomicU64::new(0),
         handshake_ms: AtomicU64::new(0),
     });
-    let limit = plan.options.connect_timeout.unwrap_or(plan.timeout);
-    let mut phase = Phase::Start;
+    let opening = open(plan.clone(), Arc::new(Inbox(shared.clone())));
     let outcome = tokio::select! {
         biased;
         () = cancelled => Err(shared.closed_error()),
-        outcome = tokio::time::timeout(limit, start(&shared, plan.server, &plan.options, &mut phase)) => {
+        outcome = tokio::time::timeout(limit, start(&shared, opening, &plan.options, &mut attempt.phase)) => {
             outcome.unwrap_or_else(|_| Err(McpError::new(ErrorCode::Timeout, "")))
         }
     };
@@ -155,20 +115,19 @@ pub async fn connect(
             } else {
                 stopped.await;
             }
-            Err(explain(error, &shared, phase, limit))
+            Err(explain(error, &shared, &attempt))
         }
     }
 }
 
 async fn start(
     shared: &Arc<Shared>,
-    server: Server,
+    opening: impl Future<Output = Result<Arc<dyn Link>, McpError>>,
     options: &Options,
     phase: &mut Phase,
 ) -> Result<String, McpError> {
-    let link = open(shared, server, options).await?;
     // Set once, here: nothing before this line can have sent anything.
-    let _ = shared.link.set(link);
+    let _ = shared.link.set(opening.await?);
     let keeper = shared.clone();
     tokio::spawn(async move { keeper.calls.keep_deadlines(|call: Expired| keeper.expired(call)).await });
     *phase = Phase::Handshake;
@@ -176,6 +135,8 @@ async fn start(
     let _ = shared.negotiated.set(negotiated);
     *phase = Phase::Listing;
     if shared.lists_tools {
+        // Before the list, so that no change is lost between the two.
+        shared.subscribe();
         let _one_at_a_time = shared.listing.lock().await;
         return shared.list(LISTING, None).await.map(|tools| shared.set_tools(tools));
     }
@@ -185,27 +146,27 @@ async fn start(
     Ok("[]".to_owned())
 }
 
-async fn open(shared: &Arc<Shared>, server: Server, options: &Options) -> Result<Arc<dyn Link>, McpError> {
-    let receiver = Arc::new(Inbox(shared.clone()));
-    match server {
+async fn open(plan: Plan, receiver: Arc<dyn Receiver>) -> Result<Arc<dyn Link>, McpError> {
+    let options = plan.options;
+    match plan.server {
         Server::Process(command) => {
             let opening = stdio::Opening {
-                server: shared.id.clone(),
+                server: plan.id,
                 command,
                 guardian: options.guardian,
                 max_message_bytes: options.max_message_bytes,
-                redactor: shared.redactor.clone(),
+                redactor: plan.redactor.clone(),
                 wants_stderr: options.listens.stderr,
             };
             Ok(stdio::open(opening, receiver).await?)
         }
         Server::Http(remote) => {
             let opening = http::Opening {
-                server: shared.id.clone(),
+                server: plan.id,
                 remote,
                 max_message_bytes: options.max_message_bytes,
-                redactor: shared.redactor.clone(),
-                answers_input: shared.answers_input,
+                redactor: plan.redactor.clone(),
+                answers_input: plan.answers_input,
                 env: &options.env,
             };
             Ok(http::open(opening, receiver).await?)
@@ -235,6 +196,7 @@ async fn learn_schemas(shared: &Arc<Shared>) -> Result<(), McpError> {
 async fn stop(shared: &Arc<Shared>, error: &McpError) {
     shared.closing.store(true, Ordering::Release);
     shared.calls.end(error, &shared.closed_error());
+    shared.subscription.end();
     let Some(link) = shared.link.get().cloned() else { return };
     let end_of_input = shared.waits.end_of_input.min(FAILED_END_OF_INPUT);
     let waits = Waits { end_of_input, ..shared.waits };

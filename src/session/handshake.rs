@@ -31,7 +31,6 @@ const DISCOVER_WAIT: Duration = Duration::from_secs(5);
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 
 /// What both sides agreed on; the texts are JSON as the server wrote it.
-#[derive(Debug)]
 pub(super) struct Negotiated {
     pub version: ProtocolVersion,
     /// What every request carries, on a modern connection.
@@ -46,6 +45,13 @@ impl Negotiated {
     pub(super) fn offers_tools(&self) -> bool {
         fields(&self.capabilities, ["tools"])
             .is_some_and(|[tools]| tools.is_some_and(|tools| !is_null(tools)))
+    }
+
+    /// Whether the server tells of changes of its tools, and only those who subscribe.
+    pub(super) fn tells_changes_when_asked(&self) -> bool {
+        let tools = fields(&self.capabilities, ["tools"]).and_then(|[tools]| tools);
+        let told = tools.and_then(|tools| fields(tools.get(), ["listChanged"])).and_then(|[told]| told);
+        self.modern_meta.is_some() && told.is_some_and(|told| told.get() == "true")
     }
 }
 
@@ -205,7 +211,7 @@ fn version_error(shared: &Shared, offered: &ProtocolVersion, answered: Value) ->
     let message = format!(
         "The server {} speaks protocol version {}, this client offered {offered}; see the option `protocol`.",
         shared.id,
-        &shown[..shown.floor_char_boundary(100)]
+        shown.get(..shown.floor_char_boundary(100)).unwrap_or_default()
     );
     McpError::new(ErrorCode::ProtocolVersion, message)
         .with("offered", offered.as_str())

@@ -36,7 +36,10 @@ impl Receiver for Inbox {
                     shared.id
                 );
                 let error = McpError::new(ErrorCode::MessageTooLarge, message).with("limit", limit);
-                shared.calls.answered(&answer_id_text(&id), Err(error.of_server(&shared.id)));
+                let id = answer_id_text(&id);
+                if !shared.ends_subscription(&id) {
+                    shared.calls.answered(&id, Err(error.of_server(&shared.id)));
+                }
             }
             Arrival::Failed { id, error } => {
                 shared.calls.answered(&AnswerId::Number(id), Err(error.of_server(&shared.id)));
@@ -61,6 +64,7 @@ impl Receiver for Inbox {
 impl Shared {
     fn message(self: &Arc<Self>, message: Message) {
         match message {
+            Message::Result { id, .. } | Message::Error { id, .. } if self.ends_subscription(&id) => {}
             Message::Result { id, result } => self.calls.answered(&id, Ok(result)),
             Message::Error { id, error } => {
                 // Claimed here and now: on the pool it would be late for an end of the server right behind it.
@@ -115,7 +119,8 @@ impl Shared {
                 }
             }
             "notifications/message" => {}
-            "notifications/tools/list_changed" => self.refresh(),
+            "notifications/tools/list_changed" if self.hears_change(&params) => self.refresh(),
+            "notifications/subscriptions/acknowledged" => self.subscription_acknowledged(&params),
             _ => {
                 self.unknown.fetch_add(1, Ordering::Relaxed);
             }

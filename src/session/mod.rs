@@ -1,9 +1,11 @@
 //! One server's session: the engine on top of every link. It never decodes a result.
 //!
+//! - [`plan`] — what is to be connected
 //! - [`connect`] — from a plan to a session: start or reach the server, handshake, listing, under one deadline
 //! - [`failed_start`] — why there is none
 //! - [`handshake`] — which revision both sides speak
 //! - [`listing`] — which tools there are
+//! - [`subscription`] — how changes of them are heard of
 //! - [`calls`] — what is under way
 //! - [`inbox`] — what arrives
 //! - [`resend`] — the one call that is sent again
@@ -15,12 +17,16 @@ mod failed_start;
 mod handshake;
 mod inbox;
 pub mod listing;
+mod plan;
 mod resend;
+mod subscription;
 mod wire;
 
-pub use connect::{Plan, Server, Welcome, connect};
+pub use connect::{Welcome, connect, connect_through};
+pub use plan::{Plan, Server};
 
 use std::collections::HashSet;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -30,6 +36,7 @@ use tokio::sync::watch;
 
 use self::calls::{Calls, Expired, Outcome, Settle, Terms};
 use self::handshake::Negotiated;
+use self::subscription::Subscription;
 use crate::error::{ErrorCode, McpError};
 use crate::link::{End, Frame, FrameKind, Link, Sent};
 use crate::policy::definition::ToolFilter;
@@ -73,7 +80,6 @@ pub trait Owner: Send + Sync + 'static {
 }
 
 /// One thing that happened.
-#[derive(Debug)]
 pub enum Event {
     StderrLine(String),
     /// The `params` of `notifications/message`, redacted.
@@ -93,6 +99,20 @@ pub enum Event {
     },
     /// The last one, but for a log message that was still on the pool. Only of a session that was connected.
     Closed(CloseInfo),
+}
+
+impl fmt::Debug for Event {
+    /// What happened: tools are handed on as the server wrote them.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::StderrLine(line) => write!(formatter, "StderrLine({line:?})"),
+            Self::Log(params) => write!(formatter, "Log({params})"),
+            Self::ToolsChanged(tools) => write!(formatter, "ToolsChanged({} bytes)", tools.len()),
+            Self::Warning { code, message, .. } => write!(formatter, "Warning({code}: {message})"),
+            Self::InputRequired { .. } => write!(formatter, "InputRequired"),
+            Self::Closed(info) => write!(formatter, "Closed({info:?})"),
+        }
+    }
 }
 
 /// One call, as the caller wants it.
@@ -118,6 +138,7 @@ pub(crate) struct Shared {
     listens: Listens,
     waits: Waits,
     timeout: Duration,
+    max_message_bytes: usize,
     runtime: tokio::runtime::Handle,
     owner: Arc<dyn Owner>,
     link: OnceLock<Arc<dyn Link>>,
@@ -127,6 +148,7 @@ pub(crate) struct Shared {
     /// One listing at a time; a refresh that is wanted while one waits is the same refresh.
     listing: tokio::sync::Mutex<()>,
     refresh_wanted: AtomicBool,
+    subscription: Subscription,
     /// Lists that were made for calls to be sent again.
     listings: AtomicU64,
     closing: AtomicBool,
@@ -342,6 +364,7 @@ impl Shared {
                 .caused_by(error.clone())
         };
         self.calls.end(error, &later);
+        self.subscription.end();
         let shared = self.clone();
         self.runtime.spawn(async move {
             let end = match shared.link.get() {
@@ -364,6 +387,10 @@ impl Shared {
         if let Some(info) = ended {
             self.owner.heard(Event::Closed(info));
         }
+    }
+
+    fn is_connected(&self) -> bool {
+        self.life.lock().unwrap_or_else(PoisonError::into_inner).is_connected
     }
 
     async fn until_closed(&self) -> CloseInfo {

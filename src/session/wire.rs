@@ -14,7 +14,7 @@ use crate::error::{ErrorCode, McpError};
 use crate::link::fields::members;
 
 /// The `_meta` of one request, before it is text.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Meta<'a> {
     /// The JSON object the caller gave.
     pub given: Option<&'a str>,

@@ -214,7 +214,7 @@ fn notification(outgoing: &Outgoing) -> ClientNotification {
 
 /// The method, which the session writes before the params; `fields` would read all of a long message for it.
 fn method_of(text: &str) -> String {
-    let head = &text[..text.floor_char_boundary(256)];
+    let head = text.get(..text.floor_char_boundary(256)).unwrap_or(text);
     let written = head.split_once(r#""method":""#).and_then(|(before, after)| {
         let (method, _) = after.split_once('"')?;
         (!before.contains(r#""params""#) && !method.contains('\\')).then(|| method.to_owned())

@@ -76,7 +76,7 @@ pub(super) fn without_dropped(result: &str, kept: &ListToolsResult) -> Option<(S
     }
     // The raw value is a part of the result's own text.
     let start = tools.get().as_ptr().addr() - result.as_ptr().addr();
-    let (before, after) = (&result[..start], &result[start + tools.get().len()..]);
+    let (before, after) = (result.get(..start)?, result.get(start + tools.get().len()..)?);
     Some((format!("{before}[{}]{after}", texts.join(",")), dropped))
 }
 

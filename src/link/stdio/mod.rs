@@ -1,10 +1,12 @@
 //! A server as a child process: lines on its stdout, a pipe to its stdin, the tail of its stderr.
 //!
+//! - [`intake`] — what the server says, from bytes to arrivals
 //! - [`lines`], [`oversize`] — bytes in, bounded lines out; whose answer an over-long line was
 //! - [`pipe`] — the way out
 //! - [`read`] — reading a non-blocking pipe
 //! - [`stderr`], [`noise`] — what the server says beside the protocol
 
+pub mod intake;
 pub mod lines;
 pub mod noise;
 pub mod oversize;
@@ -21,13 +23,12 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::sync::{Notify, OnceCell, watch};
 
-use self::lines::{Chunk, Lines};
+use self::intake::Intake;
 use self::noise::Noise;
 use self::pipe::Pipe;
 use self::read::{LAST_READ_MAX, Read, read_now, read_some};
 use self::stderr::{Stderr, telling_line};
-use super::envelope::{self, Line};
-use super::{Arrival, End, Frame, Gone, Link, POOL_FROM, Receiver, STDERR_IN_ERRORS, Sent};
+use super::{Arrival, End, Frame, Gone, Link, Receiver, STDERR_IN_ERRORS, Sent};
 use crate::error::{ErrorCode, McpError};
 use crate::policy::redact::Redactor;
 use crate::process::pipes::{self, Output};
@@ -55,7 +56,7 @@ pub struct Stdio {
     process: Process,
     pipe: Pipe,
     stderr: Stderr,
-    noise: Noise,
+    noise: Arc<Noise>,
     received: AtomicU64,
     /// The server has stopped reading its stdin, which only a write finds out.
     deaf: Notify,
@@ -75,7 +76,7 @@ pub async fn open(opening: Opening, receiver: Arc<dyn Receiver>) -> Result<Arc<S
         server: opening.server,
         pipe: Pipe::new(spawned.stdin).map_err(internal)?,
         stderr: Stderr::new(opening.redactor.clone()),
-        noise: Noise::new(opening.redactor),
+        noise: Arc::new(Noise::new(opening.redactor)),
         received: AtomicU64::new(0),
         deaf: Notify::new(),
         end: OnceCell::new(),
@@ -160,7 +161,7 @@ impl Stdio {
 
     /// Reads until nothing more can come; an error is the server's breach of the protocol.
     async fn read(&self, stdout: &Output, limit: usize, receiver: &dyn Receiver) -> Result<(), McpError> {
-        let mut lines = Lines::new(limit);
+        let mut intake = Intake::new(self.server.clone(), limit, self.noise.clone());
         let mut last_bytes = None;
         // Most servers that stop reading are about to leave, and then there is more to say.
         let deaf = async {
@@ -169,7 +170,7 @@ impl Stdio {
         };
         let mut deaf = pin!(deaf);
         loop {
-            let space = lines.space();
+            let space = intake.space();
             let before = space.len();
             let read = match last_bytes {
                 None => tokio::select! {
@@ -184,77 +185,13 @@ impl Stdio {
             if read != Read::Some {
                 break;
             }
-            let count = (lines.length() - before) as u64;
+            let count = (intake.length() - before) as u64;
             self.received.fetch_add(count, Ordering::Relaxed);
             last_bytes = last_bytes.map(|bytes| bytes + count);
-            while let Some(chunk) = lines.next_chunk() {
-                match chunk {
-                    Chunk::Line(line) => self.line(line, receiver).await,
-                    Chunk::TooLarge { id: Some(id) } => receiver.arrived(Arrival::TooLarge { id, limit }),
-                    Chunk::TooLarge { id: None } => {
-                        return Err(self.too_large(limit, "answers no call that could be told"));
-                    }
-                }
-            }
-            if lines.is_endless() {
-                return Err(self.too_large(limit, "had no end after four times of it"));
-            }
+            intake.deliver(receiver).await?;
         }
-        if let Some(rest) = lines.rest() {
-            self.line(rest, receiver).await;
-        }
+        intake.finish(receiver).await;
         Ok(())
-    }
-
-    async fn line(&self, line: Vec<u8>, receiver: &dyn Receiver) {
-        // JSON is UTF-8; a server that slips is read with U+FFFD in place of the bad bytes, as the official client does (BR-29).
-        let line = String::from_utf8(line)
-            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
-        let parsed = if line.len() > POOL_FROM {
-            match tokio::task::spawn_blocking(move || (envelope::parse(&line), line)).await {
-                Ok((Line::Messages(messages), _)) => Line::Messages(messages),
-                Ok((Line::Noise, line)) => {
-                    self.heard_noise(&line, receiver);
-                    return;
-                }
-                // Ends the link, which settles the call that the message may have answered.
-                Err(lost) if lost.is_panic() => std::panic::resume_unwind(lost.into_panic()),
-                Err(_) => return,
-            }
-        } else {
-            let parsed = envelope::parse(&line);
-            if parsed == Line::Noise {
-                self.heard_noise(&line, receiver);
-            }
-            parsed
-        };
-        if let Line::Messages(messages) = parsed {
-            for message in messages {
-                receiver.arrived(Arrival::Message(message));
-            }
-        }
-    }
-
-    fn heard_noise(&self, line: &str, receiver: &dyn Receiver) {
-        if line.trim_matches(envelope::is_json_space).is_empty() {
-            return;
-        }
-        if self.noise.heard(line) {
-            let message = "The server printed a line on stdout that is no MCP message; it was skipped. Servers log to stderr.";
-            receiver.warning(
-                "WARN_MCP_STDOUT_NOISE",
-                message,
-                vec![("samples", self.noise.samples().into())],
-            );
-        }
-    }
-
-    fn too_large(&self, limit: usize, why: &str) -> McpError {
-        let server = &self.server;
-        let message = format!(
-            "The server {server} sent a message over the limit of {limit} bytes that {why}; raise maxMessageBytes if it is legitimate."
-        );
-        McpError::new(ErrorCode::MessageTooLarge, message).with("limit", limit)
     }
 
     /// What there is to say of a server that has left, or has closed this pipe.
