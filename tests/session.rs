@@ -23,7 +23,11 @@ struct Heard(Mutex<Vec<String>>);
 
 impl Owner for Heard {
     fn heard(&self, event: Event) {
-        self.0.lock().unwrap().push(format!("{event:?}"));
+        let heard = match event {
+            Event::InputRequired { id, request } => format!("{id} {request}"),
+            event => format!("{event:?}"),
+        };
+        self.0.lock().unwrap().push(heard);
     }
 }
 
@@ -295,7 +299,7 @@ async fn a_question_of_the_server_is_the_hosts_to_answer_where_it_said_so() {
             while heard.0.lock().unwrap().is_empty() && start.elapsed() < PATIENCE {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
-            let question = r#"InputRequired { id: "\"q\"", request: "{\"method\":\"elicitation/create\",\"params\":{\"m\":1e400}}" }"#;
+            let question = r#""q" {"method":"elicitation/create","params":{"m":1e400}}"#;
             assert_eq!(*heard.0.lock().unwrap(), [question]);
             session.answer("\"q\"", Ok(r#"{"action":"accept"}"#.to_owned()));
             session.answer("\"q\"", Err("twice".to_owned()));
