@@ -7,6 +7,8 @@
 mod answers;
 #[path = "http/reaching.rs"]
 mod reaching;
+#[path = "http/revisions.rs"]
+mod revisions;
 #[path = "support/http.rs"]
 mod server;
 #[path = "http/sessions.rs"]

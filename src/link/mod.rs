@@ -110,10 +110,10 @@ pub enum Arrival {
         error: McpError,
     },
     /// A call was refused, and did not run, because its headers do not say what the tool's schema wants in them; after a new list of
-    /// tools they may. `text` is the frame.
+    /// tools they may.
     Outdated {
         id: u64,
-        text: String,
+        frame: Frame,
         error: McpError,
     },
     /// Nothing comes after this.

@@ -42,9 +42,12 @@ impl Receiver for Inbox {
                 }
             }
             Arrival::Failed { id, error } => {
-                shared.calls.answered(&AnswerId::Number(id), Err(error.of_server(&shared.id)));
+                let id = AnswerId::Number(id);
+                if !shared.ends_subscription(&id) {
+                    shared.calls.answered(&id, Err(error.of_server(&shared.id)));
+                }
             }
-            Arrival::Outdated { id, text, error } => shared.send_again(id, text, error),
+            Arrival::Outdated { id, frame, error } => shared.send_again(id, &frame, error),
             Arrival::Gone(gone) => {
                 let reason = if gone.protocol_error { Reason::ProtocolError } else { Reason::Exited };
                 shared.end(reason, &gone.error.of_server(&shared.id));

@@ -12,13 +12,13 @@ use crate::link::{Frame, FrameKind};
 
 impl Shared {
     /// Lists the tools, and sends the call again under a new id. `refused` is what it settles with where that does not help.
-    pub(super) fn send_again(self: &Arc<Self>, id: u64, text: String, refused: McpError) {
+    pub(super) fn send_again(self: &Arc<Self>, id: u64, frame: &Frame, refused: McpError) {
         let refused = refused.of_server(&self.id);
         if !self.calls.may_be_sent_again(id) {
             self.calls.answered(&AnswerId::Number(id), Err(refused));
             return;
         }
-        let shared = self.clone();
+        let (shared, text) = (self.clone(), frame.text.clone());
         let seen = self.listings.load(Ordering::Acquire);
         self.runtime.spawn(async move {
             let listed = tokio::time::timeout(shared.timeout, shared.list_since(seen)).await;

@@ -143,6 +143,7 @@ async fn a_refresh_that_fails_fails_for_all_who_were_refused_together() {
     assert_eq!((arrived.load(Ordering::SeqCst), source.0.load(Ordering::SeqCst)), (5, 1));
     outcome(call(&session, "echo", "{}")).await.unwrap_err();
     assert_eq!(source.0.load(Ordering::SeqCst), 2, "a later call asks again");
+    assert_eq!(arrived.load(Ordering::SeqCst), 5, "and sends nothing with what was refused");
     close(&session).await;
 }
 

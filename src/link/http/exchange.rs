@@ -81,6 +81,12 @@ impl Endpoint {
         let needed = request.needed();
         let began = Instant::now();
         let mut list = self.headers.headers(None, needed).await?.unwrap_or_else(|| Arc::from([]));
+        // Known to be refused: they are not sent again before newer ones were asked for.
+        if self.no_newer_than(&list).is_some()
+            && let Some(newer) = self.headers.headers(Some(&list), needed).await?
+        {
+            list = newer;
+        }
         let response = self.follow(&request, &list).await?;
         if response.status() != StatusCode::UNAUTHORIZED {
             return Ok(response);
@@ -112,12 +118,9 @@ impl Endpoint {
         needed: Needed,
         began: Instant,
     ) -> Result<Option<HeaderList>, McpError> {
-        let shared = {
-            let failed = self.failed_refresh.lock().unwrap_or_else(PoisonError::into_inner);
-            let failed = failed.as_ref().filter(|failed| failed.at >= began && failed.refused == *refused);
-            failed.map(|failed| failed.error.clone())
-        };
-        if let Some(error) = shared {
+        if let Some((at, error)) = self.no_newer_than(refused)
+            && at >= began
+        {
             return Err(error);
         }
         let outcome = self.headers.headers(Some(refused), needed).await;
@@ -126,6 +129,13 @@ impl Endpoint {
             *self.failed_refresh.lock().unwrap_or_else(PoisonError::into_inner) = Some(failed);
         }
         outcome
+    }
+
+    /// When and why newer headers than these could not be had the last time.
+    fn no_newer_than(&self, refused: &HeaderList) -> Option<(Instant, McpError)> {
+        let failed = self.failed_refresh.lock().unwrap_or_else(PoisonError::into_inner);
+        let failed = failed.as_ref().filter(|failed| failed.refused == *refused)?;
+        Some((failed.at, failed.error.clone()))
     }
 
     async fn follow(&self, request: &Request<'_>, list: &HeaderList) -> Result<Response, McpError> {

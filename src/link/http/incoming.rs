@@ -10,7 +10,7 @@ use super::parts::lock;
 use super::standin;
 use crate::error::McpError;
 use crate::link::envelope::{self, AnswerId, Line, Message};
-use crate::link::{Arrival, POOL_FROM};
+use crate::link::{Arrival, Frame, POOL_FROM};
 
 /// With which a server of 2026-07-28 refuses headers that do not repeat what its schemas want.
 const HEADER_MISMATCH: i64 = -32020;
@@ -108,7 +108,8 @@ impl Client {
         lock(&self.0.requests).remove(&id);
         if outgoing.answered() {
             let text = String::from_utf8_lossy(&outgoing.text).into_owned();
-            self.0.arrived(Arrival::Outdated { id, text, error });
+            let frame = Frame { kind: outgoing.kind, text };
+            self.0.arrived(Arrival::Outdated { id, frame, error });
         }
         standin::answered(id)
     }
