@@ -95,4 +95,34 @@ function refuseUnknown(path, given, known) {
   })
 }
 
-module.exports = { callOptions, isAbortSignal, jsonObject, refuseUnknown }
+/**
+ * What a script asked of a call: a number is the timeout in ms. One below a second is refused, for whoever writes 30 means seconds.
+ *
+ * @param {unknown} given a number, McpCallOptions or nothing
+ */
+function scriptOptions(given) {
+  return callOptions(typeof given === 'number' ? { timeout: wholeTimeout(given) } : given)
+}
+
+/** The same for a synchronous call, which nothing can abort and which hears of no progress: `known` are the options it has. */
+function syncOptions(given, known) {
+  if (typeof given === 'object' && given !== null && !Array.isArray(given)) {
+    if (isAbortSignal(given))
+      throw invalidArgument(
+        'options',
+        'must not be an AbortSignal: nothing can abort while the thread is blocked',
+      )
+    refuseUnknown('options', given, known)
+  }
+  return scriptOptions(given)
+}
+
+function wholeTimeout(number) {
+  if (number >= 1_000 && number <= LONGEST) return number
+  throw invalidArgument(
+    'options',
+    `as a number is the timeout in milliseconds, from 1000 to ${LONGEST}; for less write { timeout: ms }`,
+  )
+}
+
+module.exports = { callOptions, isAbortSignal, jsonObject, refuseUnknown, scriptOptions, syncOptions }

@@ -3,7 +3,7 @@
 const { callOptions, isAbortSignal, jsonObject, refuseUnknown } = require('./call-options.js')
 const { invalidArgument } = require('./errors.js')
 const { safely, textOf } = require('./host.js')
-const { toolResult } = require('./results.js')
+const { progress, toolResult } = require('./results.js')
 
 /** A server that is connected, or was. Made by lib/connect.js alone. */
 class McpServerConnection {
@@ -270,11 +270,6 @@ function withMeta(given, meta) {
   if (given !== undefined && (typeof given !== 'object' || given === null || Array.isArray(given)))
     return given
   return { ...given, meta: { ...meta, ...given?.meta } }
-}
-
-function progress(text) {
-  const { progressToken: _, ...progress } = JSON.parse(text)
-  return progress
 }
 
 /**

@@ -49,6 +49,20 @@ class Host {
     return plans
   }
 
+  /** Reads a project's configuration, or throws what is wrong with it. `listener` hears its events. */
+  openProject(options, listener) {
+    const token = ++this.#lastToken
+    const native = this.#native.openProject(describe(options), describe(process.env), token)
+    if (native.error) throw fromDescription(JSON.parse(native.error))
+    this.listen(token, listener)
+    return { native, token }
+  }
+
+  /** Answers a question that came as an event: with a value, which is judged there, or with nothing where a function failed. */
+  answer(question, text) {
+    this.#native.answer(question, text)
+  }
+
   nearest(name, known) {
     return this.#binding.nearestName(name, known)
   }
@@ -235,4 +249,4 @@ function triedPaths(error) {
   return tried
 }
 
-module.exports = { safely, textOf, theHost }
+module.exports = { asMcpError, safely, textOf, theHost }

@@ -7,7 +7,11 @@ const { McpError } = require('./errors.js')
  * `content` is [] and `isError` false where the server left them out (design of the protocol before 2025-06-18).
  */
 function toolResult(text, serverId) {
-  const result = parse(text, serverId)
+  return finished(resultObject(text, serverId), serverId)
+}
+
+/** The same of a result that was parsed. */
+function finished(result, serverId) {
   if (result.resultType !== undefined && result.resultType !== 'complete') throw unfinished(result, serverId)
   if (result.content === undefined) result.content = []
   if (!Array.isArray(result.content)) throw invalid('its content is no array', serverId)
@@ -16,7 +20,8 @@ function toolResult(text, serverId) {
   return result
 }
 
-function parse(text, serverId) {
+/** The object that a result is, whatever is in it. */
+function resultObject(text, serverId) {
   let result
   try {
     result = JSON.parse(text)
@@ -48,4 +53,10 @@ function invalid(why, serverId) {
   })
 }
 
-module.exports = { toolResult }
+/** What the host hears of a progress notification. */
+function progress(params) {
+  const { progressToken: _, ...progress } = JSON.parse(params)
+  return progress
+}
+
+module.exports = { finished, progress, resultObject, toolResult }

@@ -2,6 +2,11 @@
 //!
 //! - [`host`] — one per JavaScript environment: judges definitions, starts connections
 //! - [`connection`] — what JavaScript holds of one session
+//! - [`project`], [`server`] — what JavaScript holds of a project and of one of its servers
+//! - [`call_options`] — what a call may want
+//! - [`headers`] — headers that a function of the host gives
+//! - [`blocking`] — synchronous calls, and what would block for ever
+//! - [`questions`] — what the core asks JavaScript
 //! - [`dispatcher`] — the one way back to the JavaScript thread, in batches
 //! - [`values`] — what JavaScript values were given, from their description
 //! - `panics` — panics on purpose, in a build for tests alone
@@ -10,12 +15,18 @@
 #![expect(clippy::needless_pass_by_value, reason = "napi-rs gives owned arguments")]
 #![expect(clippy::must_use_candidate, reason = "the callers are JavaScript")]
 
+pub mod blocking;
+pub mod call_options;
 pub mod connection;
 pub mod dispatcher;
+pub mod headers;
 pub mod host;
 pub mod io_thread;
 #[cfg(feature = "panics")]
 pub mod panics;
+pub mod project;
+pub mod questions;
+pub mod server;
 pub mod values;
 
 use napi_derive::napi;

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
+use tokio::time::Instant;
 
 use serde_json::Value;
 
@@ -23,13 +24,19 @@ pub const TOOLS_MAX: usize = 256;
 pub const PAGES_MAX: usize = 64;
 
 /// Terms of a listing that the session itself asks for; the session's timeout bounds it as a whole.
-pub(super) const LISTING: Terms =
-    Terms { phase: "list", timeout: None, total: None, reset_on_progress: false, on_progress: None };
+pub(super) const LISTING: Terms = Terms {
+    phase: "list",
+    timeout: None,
+    total: None,
+    reset_on_progress: false,
+    on_progress: None,
+    begun: None,
+};
 /// How many oddities of one listing are told one by one: a page may hold millions of them, and each costs a redaction and an event.
 const ODDITIES_MAX: usize = 64;
 
 /// The tools of one server.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Tools {
     /// A JSON array of the tools' own texts.
     pub json: String,
@@ -210,7 +217,7 @@ impl Shared {
     /// Refuses a name that the server does not publish, before anything is sent.
     pub(super) fn check_tool(&self, name: &str) -> Result<(), McpError> {
         let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-        if names.contains(name) || self.closing.load(Ordering::Acquire) {
+        if !self.lists_tools || names.contains(name) || self.closing.load(Ordering::Acquire) {
             return Ok(());
         }
         let nearest = nearest(name, names.iter().map(String::as_str));
@@ -227,13 +234,14 @@ impl Shared {
         let timeout = terms.timeout.unwrap_or(self.timeout);
         let total = terms.total.filter(|total| *total < timeout);
         let (time, bound) = total.map_or((timeout, "timeout"), |total| (total, "maxTotalTimeout"));
-        let each = Terms { timeout: None, total: None, ..terms };
+        let begun = terms.begun.unwrap_or_else(Instant::now);
+        let each = Terms { timeout: None, total: None, begun: None, ..terms };
         // Waiting for the listing under way counts too: that one may have a longer deadline.
         let listing = async {
             let _one_at_a_time = self.listing.lock().await;
             self.list(each, meta).await.map(|tools| self.set_tools(tools))
         };
-        let listed = tokio::time::timeout(time, listing).await;
+        let listed = tokio::time::timeout(time.saturating_sub(begun.elapsed()), listing).await;
         let listed = listed.unwrap_or_else(|_| Err(self.timed_out("list", time, "list its tools", bound)));
         listed.map_err(|error| error.of_server(&self.id))
     }

@@ -80,5 +80,6 @@ pub(crate) fn terms(
         total: reset_on_progress.then_some(Duration::from_secs(10)),
         reset_on_progress,
         on_progress,
+        begun: None,
     }
 }

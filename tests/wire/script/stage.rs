@@ -36,7 +36,7 @@ impl Owner for Listener {
         match event {
             Event::Closed(_) => heard.closed += 1,
             Event::ToolsChanged(list) => heard.lists.push(list),
-            Event::StderrLine(_) | Event::Log(_) | Event::Warning { .. } => {}
+            Event::StderrLine(_) | Event::Log(_) | Event::Warning { .. } | Event::InputRequired { .. } => {}
         }
     }
 }
@@ -75,7 +75,7 @@ impl Stage {
         let heard = Arc::<Mutex<Heard>>::default();
         let (sender, receiver) = oneshot::channel::<Arc<dyn Receiver>>();
         let near = link.clone();
-        let open = |_opening, inbox| {
+        let open = |_plan, inbox| {
             drop(sender.send(inbox));
             std::future::ready(Ok(near as Arc<dyn Link>))
         };
@@ -378,5 +378,5 @@ fn plan() -> Plan {
         cwd: None,
         tools: ToolFilter::default(),
     };
-    Plan { definition, options: Arc::new(options), directory: None }
+    Plan::of(definition, Arc::new(options), None)
 }
