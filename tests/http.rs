@@ -13,6 +13,8 @@ mod revisions;
 mod server;
 #[path = "http/sessions.rs"]
 mod sessions;
+#[path = "http/subscriptions.rs"]
+mod subscriptions;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
