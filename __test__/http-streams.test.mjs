@@ -110,7 +110,9 @@ test('a stream that is cut is taken up from its last event', async t => {
     'tools/call': async exchange => {
       pending = exchange
       const stream = exchange.stream()
+      // One by one: of progress that waits together only the latest is told.
       stream.send(progress(exchange, 1), { id: 'e1', retry: 10 })
+      await soon(() => seen.length === 1)
       stream.send(progress(exchange, 2), { id: 'e2' })
       await soon(() => seen.length === 2)
       stream.cut()
