@@ -41,6 +41,10 @@ export declare class Host {
   plan(definitions: string, options: string, hostEnv: string, shape: string): Plans
   /** What there is to deliver: `[kind, token, text, …]`. */
   take(): unknown[]
+  /** Reads a project's configuration. Options and environment are descriptions; the project's events come under `token`. */
+  openProject(options: string, hostEnv: string, token: number): Project
+  /** Answers a question that came as an event; no answer says that the host's function failed. */
+  answer(question: number, answer?: string | undefined | null): void
   /** Keeps the event loop alive until `release`. */
   hold(): void
   release(): void
@@ -61,6 +65,42 @@ export declare class Plans {
   connect(index: number, token: number): Connection
 }
 
+/** A project's configuration, and the servers of it that were called. Dropped, it ends their sessions. */
+export declare class Project {
+  /** Why there is none, as a JSON description of an error. */
+  get error(): string | null
+  /** The file that the configuration came from. */
+  get file(): string | null
+  /** The servers that are not disabled. */
+  get serverNames(): Array<string>
+  /** Why a script may not have the server of that name, as a JSON description of an error. */
+  refusal(name: string): string | null
+  /** The server of a name that is not refused. Nothing is opened yet. */
+  server(name: string): ProjectServer
+  /** Ends every session; `token` settles when nothing is left. */
+  close(token: number): void
+}
+
+/** What JavaScript holds of one server of a project. */
+export declare class ProjectServer {
+  /** Sends a request, once there is a session; the outcome comes under `token`, of a tool's result as `Connection` gives it. */
+  request(token: number, method: string, params?: string | undefined | null, options?: CallOptions | undefined | null): void
+  /** Lists the tools; the outcome, a JSON array, comes under `token`. */
+  listTools(token: number, options?: CallOptions | undefined | null): void
+  /** Gives a call up. True when it will not settle any more. */
+  cancel(token: number): boolean
+  /** As `request`, for a caller that blocks. */
+  requestSync(method: string, params?: string | undefined | null, options?: CallOptions | undefined | null): Waiting
+  /** As `listTools`, for a caller that blocks. */
+  listToolsSync(options?: CallOptions | undefined | null): Waiting
+}
+
+/** A synchronous call. Dropped before its outcome, it is given up. */
+export declare class Waiting {
+  /** Blocks until the outcome is there, but no longer than `ms`: then there is none yet. */
+  wait(ms: number): Settled | null
+}
+
 /** What a call may want beyond its name and arguments. Times are milliseconds. */
 export interface CallOptions {
   timeout?: number
@@ -76,3 +116,10 @@ export declare function errorCodes(): Array<string>
 
 /** The known name that a wrong one resembles. */
 export declare function nearestName(name: string, known: Array<string>): string | null
+
+/** What came of a synchronous call: one of the two. */
+export interface Settled {
+  result?: string
+  /** A JSON description of an error. */
+  error?: string
+}

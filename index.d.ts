@@ -108,7 +108,8 @@ export interface McpConnectOptions extends McpServerOptions {
   /**
    * Which revision of the protocol to speak. `'auto'` (default) begins with `initialize` and turns to the 2026-07-28
    * revision when the server says that it speaks nothing older. `'legacy'` and `'modern'` keep to one side of that line:
-   * `'modern'` rejects an older server with ERR_MCP_PROTOCOL_VERSION.
+   * `'modern'` rejects an older server with ERR_MCP_PROTOCOL_VERSION, or with the ERR_MCP_HTTP of one that refuses over HTTP and
+   * does not say why.
    */
   protocol?:
     | 'auto'
@@ -329,7 +330,10 @@ export interface McpCloseInfo {
   exitCode: number | null
   /** The signal that ended the server's own process, such as `SIGKILL`; else null. */
   signal: string | null
-  /** What it took to end the server, everything in its process group, and the descendants outside of it that were found. */
+  /**
+   * What it took to end the server, everything in its process group, and the descendants outside of it that were found. A server over
+   * HTTP is never ended, only its session: `'by-itself'`.
+   */
   ended: 'by-itself' | 'end-of-input' | 'terminate' | 'kill'
   /** Process ids of those that even SIGKILL did not end within 2 s; normally empty. */
   survivors: readonly number[]
@@ -476,6 +480,186 @@ export const resultFormats: {
   text(result: McpToolResult): string
 }
 
+// ───────────────────────── workflow scripts ─────────────────────────
+
+/**
+ * A project's servers by their names, in the shapes that project files have: `mcpServers` (Claude, Cursor) or `servers`
+ * (VS Code); a name stands in one of them. Other properties are ignored: they belong to other programs.
+ */
+export interface McpProjectConfig {
+  mcpServers?: Record<string, McpIntegration>
+  servers?: Record<string, McpIntegration>
+  [field: string]: unknown
+}
+
+/**
+ * One server of a project. It is judged when it is used first, so a broken one breaks no other: then ERR_MCP_CONFIG names
+ * the file, the line and what is wrong.
+ *
+ * In `url`, `headers`, `env` and `args` the placeholders `${NAME}`, `${env:NAME}` and `${NAME:-default}` stand for
+ * variables of `options.env`. Each name must be in `allowedInheritedEnvKeys`, else ERR_MCP_ENV_NOT_ALLOWED; one that is
+ * not set and has no default is ERR_MCP_CONFIG. A secret may also be written down; it is kept out of errors and logs like
+ * a variable's value, and `onWarning` gets WARN_MCP_LITERAL_CAPABILITY once.
+ */
+export interface McpIntegration {
+  /**
+   * Default: `'http'` (streamable HTTP) where there is a `url`, else `'stdio'`. `'sse'`, the transport of 2024-11-05, is
+   * refused with what to use in its place.
+   */
+  type?: 'http' | 'streamable-http' | 'stdio' | 'sse'
+  /** `https:`, or `http:`; without user name, password or fragment. */
+  url?: string
+  /**
+   * Sent with every request, to this server's origin only; what may be a secret only over `https:` or to this machine. In
+   * code also a function: it is asked before the first request and once more when the server answers 401, one time for all
+   * calls that wait. When it rejects, these calls reject with ERR_MCP_AUTH_REQUIRED and its reason as the `cause`, and the
+   * next call asks again.
+   */
+  headers?: Record<string, string> | (() => Promise<Record<string, string>>)
+  /** The name of the variable that holds the bearer token: `Authorization: Bearer …`. */
+  bearerTokenEnv?: string
+  /**
+   * A program to start, in place of a `url`; for projects opened with `allowStdio`. A name is looked up in PATH of
+   * `options.env`, a relative path in `cwd`.
+   */
+  command?: string
+  args?: readonly string[]
+  /** Fixed variables of the program, beside the few that every server gets. */
+  env?: Record<string, string>
+  /** The program's working directory; a relative one starts at the file's folder. Default: that of this process. */
+  cwd?: string
+  /** How long the opening, and each call, may take, in ms: an integer from 1_000 to 300_000. Default 60_000. */
+  timeout?: number
+  protocol?: McpConnectOptions['protocol']
+  /** `true`: the name is not there (ERR_MCP_SERVER_NOT_FOUND). */
+  disabled?: boolean
+  [field: string]: unknown
+}
+
+/** Which project a script gets, and what its servers may be sent. An unknown property is ERR_MCP_INVALID_ARGUMENT. */
+export interface McpProjectOptions extends McpServerOptions {
+  /** Also start servers that are commands. Default false: `mcp(name)` of one throws ERR_MCP_SERVER_HAS_NO_URL. */
+  allowStdio?: boolean
+  /**
+   * The folder in which the search for a project file begins. It goes upwards as far as a repository root or the home
+   * folder and takes the first of `.mcp.json`, `.cursor/mcp.json`, `.vscode/mcp.json` that is there. Default: the current
+   * folder.
+   */
+  from?: string
+  /** The configuration itself, or the path of a file that the host trusts; then nothing is searched for. */
+  config?: string | McpProjectConfig
+  /**
+   * Where a file that was found by searching may send variables, such as `https://mcp.example.com`; else its placeholders
+   * are ERR_MCP_ENV_NOT_ALLOWED: anybody may have put the file there. Default: nowhere. A `config` is exempt.
+   */
+  allowedOrigins?: readonly string[]
+  /**
+   * Answers what servers ask in mid-call. It gets `{ inputRequests }`, the requests by keys of the server's choosing, and
+   * gives the results by the same keys. A server older than 2026-07-28 asks one thing at a time, under the key `request`.
+   * After 10 rounds, or when this rejects (the `cause`), the call rejects with ERR_MCP_INPUT_REQUIRED; without this function
+   * it does so at once. Each round has the call's whole timeout; the time this function takes does not count.
+   */
+  onInputRequired?(request: unknown, serverName: string): Promise<unknown>
+  /** Things worth knowing that are no failure: WARN_MCP_LITERAL_CAPABILITY, and those of {@link McpConnectOptions.onWarning}. */
+  onWarning?(
+    warning: { code: string; message: string; details: Readonly<Record<string, unknown>> },
+    serverName: string,
+  ): void
+}
+
+/**
+ * A project's servers, open until `close()`, or until nothing holds the project any more: no variable, no client of it, no
+ * pending call. Projects share nothing. An idle one does not keep Node alive; a pending call does.
+ */
+export interface McpProject extends AsyncDisposable {
+  /** The names that `mcp` takes, without those that are disabled. */
+  readonly serverNames: readonly string[]
+  /** The file that the configuration came from; undefined where there is none. */
+  readonly file?: string
+  /**
+   * The server of that name; nothing is opened yet. Throws ERR_MCP_SERVER_NOT_FOUND (`details.known`, `details.nearest`,
+   * `details.looked`) or ERR_MCP_SERVER_HAS_NO_URL.
+   */
+  mcp(serverName: string): McpClient
+  /** Ends every session; pending and later calls reject with ERR_MCP_CLOSED. Resolves when nothing is left. Idempotent. */
+  close(): Promise<void>
+}
+
+/**
+ * Reads a project's configuration and starts nothing. Throws ERR_MCP_CONFIG for a file that is malformed, unreadable or,
+ * found by searching, not this user's alone to write (`details.file`, `line`, `reason`), and ERR_MCP_INVALID_ARGUMENT for
+ * a bad option. Where no file is found the project has no servers.
+ */
+export function openMcpProject(options?: McpProjectOptions): McpProject
+
+/**
+ * Sets the project that `mcp`, `mcpCall` and `mcpCallSync` use in this thread, and closes the one before. Throws as
+ * {@link openMcpProject}, and then changes nothing. Without it the first use opens the project of the current folder.
+ */
+export function configureMcp(options: McpProjectOptions): void
+
+/**
+ * One server, by its name in the project. Its session is opened by the first call, once however many callers race, shared
+ * by all of them and opened again after it was lost. After an opening that failed, calls reject with the same error until
+ * the next attempt, 100 ms later, then 200, up to 5 s.
+ *
+ * Options: a number is the timeout in ms, at least 1_000 (a smaller one is refused: seconds are a common slip); an object's
+ * `timeout` may say less. The timeout covers the wait for the session too. Default: that of the server, else 60_000.
+ *
+ * The synchronous forms block this thread and nothing else, with the same timeouts and errors, also while asynchronous
+ * calls are under way. What would need the blocked thread itself, a `headers` function that has to be asked or
+ * `onInputRequired`, is ERR_MCP_WOULD_BLOCK at once. In an Electron main process they freeze every window until the answer is
+ * there; use them in a Worker.
+ */
+export interface McpClient {
+  readonly name: string
+  /**
+   * Calls a tool and resolves with its result, also when the tool itself failed (`isError: true`). The name is sent as it
+   * is: the server judges it.
+   *
+   * Rejects as {@link McpServerConnection.callTool} does, except that there is no list to look the name up in; and with
+   * ERR_MCP_CONFIG, ERR_MCP_ENV_NOT_ALLOWED, ERR_MCP_CONNECT, ERR_MCP_HTTP, ERR_MCP_AUTH_REQUIRED, or what a start rejects with.
+   */
+  call(
+    tool: string,
+    args?: Readonly<Record<string, unknown>>,
+    options?: number | McpCallOptions,
+  ): Promise<McpToolResult>
+  /** The same for scripts that cannot await. Throws what `call` rejects with. */
+  callSync(
+    tool: string,
+    args?: Readonly<Record<string, unknown>>,
+    options?: number | { timeout?: number; meta?: Readonly<Record<string, unknown>> },
+  ): McpToolResult
+  /** Asks the server for its tools, all pages; at most 256. */
+  listTools(options?: number | McpCallOptions): Promise<McpTool[]>
+  listToolsSync(options?: number | { timeout?: number }): McpTool[]
+}
+
+/**
+ * A server of the current project, by its name. Throws as {@link McpProject.mcp}; without {@link configureMcp} also as
+ * {@link openMcpProject}.
+ *
+ * @example
+ * const result = await mcp('exa').call('web_search_exa', { query: 'MCP 2026' })
+ * for (const item of result.content) if (item.type === 'text') console.log(item.text)
+ */
+export function mcp(serverName: string): McpClient
+/** `mcp(serverName).call(tool, args, options)`; it never throws, but rejects. */
+export function mcpCall(
+  serverName: string,
+  tool: string,
+  args?: Readonly<Record<string, unknown>>,
+  options?: number | McpCallOptions,
+): Promise<McpToolResult>
+/** `mcp(serverName).callSync(tool, args, options)`. */
+export function mcpCallSync(
+  serverName: string,
+  tool: string,
+  args?: Readonly<Record<string, unknown>>,
+  options?: number | { timeout?: number },
+): McpToolResult
+
 // ───────────────────────────── errors ─────────────────────────────
 
 /**
@@ -508,7 +692,7 @@ export type McpErrorCode =
   | 'ERR_MCP_INVALID_DEFINITION'
   /** A definition holds what grants access to something. `path`, `key`, `why` ('allowed-key', 'name' or 'value'). */
   | 'ERR_MCP_CAPABILITY_IN_DEFINITION'
-  /** A definition inherits a variable that `allowedInheritedEnvKeys` does not name. `path`, `key`. */
+  /** A variable is asked for that `allowedInheritedEnvKeys` does not name, or for an origin outside `allowedOrigins`. `path`, `key`. */
   | 'ERR_MCP_ENV_NOT_ALLOWED'
   /** More than 8 definitions in one call. `limit`, `count`. */
   | 'ERR_MCP_TOO_MANY_SERVERS'
@@ -518,7 +702,7 @@ export type McpErrorCode =
   | 'ERR_MCP_TOO_MANY_PAGES'
   /** The process could not be started. `errno`, `path`, `what` ('command', 'cwd' or 'interpreter'). */
   | 'ERR_MCP_SPAWN'
-  /** It started and did not become a server. `exitCode`, `signal`, `stderr`, `stdoutNoise`, `missingEnv`. */
+  /** It started and did not become a server (`rpcCode` where it refused, `searchPath`, its PATH, where it missed a file). `exitCode`, `signal`, `stderr`, `stdoutNoise`, `missingEnv`, `phase` ('connect' or 'list'), `ms`. */
   | 'ERR_MCP_HANDSHAKE'
   /** No common revision of the protocol. `offered`, `answered`. */
   | 'ERR_MCP_PROTOCOL_VERSION'
@@ -542,9 +726,9 @@ export type McpErrorCode =
   | 'ERR_MCP_INVALID_ARGUMENT'
   /** A project file is unreadable, untrusted or malformed. `file`, `line`, `reason`. */
   | 'ERR_MCP_CONFIG'
-  /** The project has no server of that name. */
+  /** The project has no server of that name, or it is disabled. `known`, `nearest`, `looked`. */
   | 'ERR_MCP_SERVER_NOT_FOUND'
-  /** The project's server of that name is a command, and commands were not allowed. */
+  /** The project's server of that name is a command, and commands were not allowed; or it has neither url nor command. */
   | 'ERR_MCP_SERVER_HAS_NO_URL'
   /** The server refused over HTTP. `status`, `body` (its first 2 KiB). */
   | 'ERR_MCP_HTTP'

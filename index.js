@@ -1,18 +1,33 @@
 'use strict'
 
-// Nothing here loads the native binary: lib/host.js does, on the first call that needs it. What only agents need is loaded when it is asked
-// for: each file adds 0.2 ms to a start.
+// Nothing here loads the native binary: lib/host.js does, on the first call that needs it. What only agents or scripts need is loaded when
+// it is asked for: each file adds 0.2 ms to a start.
 const { connectMcpServer, connectMcpServers, normalizeMcpServers } = require('./lib/connect.js')
 const { McpError } = require('./lib/errors.js')
 
 module.exports = {
   McpError,
+  get configureMcp() {
+    return require('./lib/script.js').configureMcp
+  },
   connectMcpServer,
   connectMcpServers,
   get createMcpTools() {
     return require('./lib/tools.js').createMcpTools
   },
+  get mcp() {
+    return require('./lib/script.js').mcp
+  },
+  get mcpCall() {
+    return require('./lib/script.js').mcpCall
+  },
+  get mcpCallSync() {
+    return require('./lib/script.js').mcpCallSync
+  },
   normalizeMcpServers,
+  get openMcpProject() {
+    return require('./lib/project.js').openMcpProject
+  },
   get resultFormats() {
     return require('./lib/formats.js').resultFormats
   },

@@ -276,6 +276,20 @@ test('200 calls at once, answered in reverse, each get their own answer', async 
   assert.equal(connection.diagnostics().pendingRequests, 0)
 })
 
+test('1,000 calls at once, answered in any order, each get their own answer', async t => {
+  const { connection, log } = await connected(t)
+  const indexes = Array.from({ length: 1_000 }, (_, index) => index)
+  const results = await Promise.all(
+    indexes.map(index => connection.callTool('shuffle', { count: 1_000, index })),
+  )
+  assert.deepEqual(
+    results.map(({ content }) => Number(content[0].text)),
+    indexes,
+  )
+  const ids = received(log, 'tools/call').map(({ id }) => id)
+  assert.equal(new Set(ids).size, 1_000)
+})
+
 test('answers in one batch, with ids as text or as fractions, reach their calls', async t => {
   const { connection } = await connected(t)
   for (const id of ['$ID', '"$ID"', '$ID.0', ' $ID ']) {

@@ -162,6 +162,17 @@ test('a grandchild of a server that exits by itself is gone too', async t => {
   assert.equal(lives(grandchild), false)
 })
 
+test('a grandchild that holds the output open does not hold up the end of its server', async t => {
+  const { connection, log } = await connected(t, [], NO_TERM)
+  const grandchild = seen(pidOf(await connection.callTool('grandchild', { holds: true })))
+  const call = failure(connection.callTool('silent'))
+  await soon(() => received(log, 'tools/call').length === 2)
+  process.kill(connection.pid, 'SIGKILL')
+  assert.deepEqual((await call).details, { exitCode: null, signal: 'SIGKILL', stderr: '' })
+  assert.equal((await ended(connection)).reason, 'exited')
+  assert.equal(lives(grandchild), false)
+})
+
 test('a server that is ended from outside: pending calls reject with the signal, and closed tells of it', async t => {
   const { connection, log } = await connected(t)
   const call = failure(connection.callTool('silent'))

@@ -100,13 +100,50 @@ test('a server gets its arguments, its working directory and the environment tha
 
 test('messages before the answer to initialize are heard, a ping is answered, anything else is refused', async t => {
   const logs = []
-  const { log } = await connected(t, ['--early'], { onLog: (...heard) => logs.push(heard) })
+  const { connection, log } = await connected(t, ['--early'], { onLog: (...heard) => logs.push(heard) })
   await soon(() => received(log).some(({ id }) => id === 'early-request'), 'the answer to the early request')
   const answer = name => received(log).find(({ id }) => id === name)
   assert.deepEqual(answer('early-ping'), { jsonrpc: '2.0', id: 'early-ping', result: {} })
   assert.equal(answer('early-request').error.code, -32601)
   await soon(() => logs.length > 0, 'the early log message')
   assert.deepEqual(logs, [[{ level: 'info', logger: 'early', data: 'before the answer' }, 'fixture']])
+  assert.ok(connection.tools.some(({ name }) => name === 'echo'))
+  assert.deepEqual((await connection.callTool('echo', { n: 1 })).structuredContent, { n: 1 })
+})
+
+test('a change that is told before the answer to initialize does not empty the list', async t => {
+  const changes = []
+  const { connection, log } = await connected(t, ['--early', '--slow', '50'], {
+    onToolsChanged: tools => changes.push(tools.length),
+  })
+  for (let call = 0; call < 20; call++) await connection.callTool('echo')
+  assert.ok(connection.tools.length > 0)
+  assert.ok(!changes.includes(0))
+  assert.equal(received(log, 'tools/list').length, 1, 'the first list is newer than the change')
+})
+
+test('the first message is initialize, so that servers connect which leave on anything else', async t => {
+  const { connection, log } = await connected(t, ['--strict-first'])
+  assert.equal(received(log)[0].method, 'initialize')
+  assert.equal(logged(log).filter(line => line.startsWith('#pid')).length, 1)
+  assert.deepEqual((await connection.callTool('echo', { n: 1 })).structuredContent, { n: 1 })
+})
+
+test('a server that takes one version alone connects when it is asked for that, and fails with both named otherwise', async t => {
+  const { connection } = await connected(t, ['--only-protocol', '2025-06-18'], { protocol: '2025-06-18' })
+  assert.equal(connection.protocolVersion, '2025-06-18')
+  const { definition, log } = fixture(['--only-protocol', '2025-06-18'])
+  const error = await failure(connectMcpServer(definition))
+  assert.equal(error.code, 'ERR_MCP_HANDSHAKE')
+  assert.equal(error.details.rpcCode, -32602)
+  assert.match(error.message, /2025-11-25/)
+  const server = seen(loggedPid(log))
+  if (server) await gone(server)
+})
+
+test('a server that takes eleven seconds to start connects', async t => {
+  const { connection } = await connected(t, ['--slow', '11000'])
+  assert.deepEqual((await connection.callTool('echo', { n: 1 })).structuredContent, { n: 1 })
 })
 
 for (const version of ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25']) {
@@ -124,7 +161,7 @@ test('a server that speaks 2026-07-28 alone is asked again on the same process',
   assert.equal(connection.protocolVersion, '2026-07-28')
   assert.equal(connection.serverInfo.name, 'fixture')
   const methods = received(log).map(({ method }) => method)
-  assert.deepEqual(methods, ['initialize', 'server/discover', 'tools/list'])
+  assert.deepEqual(methods, ['initialize', 'server/discover', 'subscriptions/listen', 'tools/list'])
   assert.equal(logged(log).filter(line => line.startsWith('#pid')).length, 1)
   await connection.callTool('echo', { a: 1 }, { meta: { traceparent: 't' } })
   const { _meta } = received(log, 'tools/call')[0].params

@@ -97,3 +97,21 @@ test('the bundled server answers what it does not know with an error', async () 
     await connection.close()
   }
 })
+
+test('the demo of a workflow script calls both servers in every form, and ends their sessions', () => {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [path('../demo/script.mjs')], {
+    encoding: 'utf8',
+    timeout: 60_000,
+  })
+  assert.equal(status, 0, stderr)
+  assert.match(stdout, /One page about “MCP 2026”/)
+  assert.match(stdout, /query-docs - Ask the documentation of a library/)
+  assert.match(stdout, /“streamable HTTP”\nWhat \/npm\/workflow-mcp says about “timeouts”/)
+  assert.match(
+    stdout,
+    /Without await\nOne page about “no await”\n\/npm\/left-pad\nresolve-library-id, query-docs/,
+  )
+  for (const name of ['exa', 'context7']) {
+    assert.match(stdout, new RegExp(`Closed ${name}: sessions begun 1, ended 1`))
+  }
+})

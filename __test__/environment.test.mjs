@@ -3,11 +3,11 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { inspect } from 'node:util'
 import { connectMcpServer, connectMcpServers, createMcpTools } from '../index.mjs'
 import { failure, fixture, soon } from './support/fixture.mjs'
 import { texts } from './support/refusals.mjs'
+import { assertErrorTellsNothing, assertTold, inheriting, SECRETS, telltale } from './support/secrets.mjs'
 
 /** The environment of a server, as that process itself sees it. */
 async function environmentOf(more, options) {
@@ -196,47 +196,6 @@ test('names that are not set are left out, and named where a start fails', async
 
 // ───────────────────────────── what is shown of it ─────────────────────────────
 
-const SECRETS = {
-  NOTES_TOKEN: 'c4n4ry Zq8wL/m3xTv+"ü\\',
-  NOTES_DATABASE: 'postgres://notes:p4ssw0rd-c4n4ry-7Qx@db.example/notes',
-  NOTES_PEM:
-    '-----BEGIN PRIVATE KEY-----\nMIIc4n4ryFirstLine0x81\nMIIc4n4rySecondLine7k2\n-----END PRIVATE KEY-----\n',
-  NOTES_LABEL: 'an ordinary value, c4n4ry 12',
-}
-
-/** What may stand nowhere: the values, their telling parts, and how they read in the forms that the server uses. */
-const FORBIDDEN = [
-  'c4n4ry',
-  ...Object.values(SECRETS).flatMap(value => {
-    const base64 = Buffer.from(value).toString('base64')
-    return [value, encodeURIComponent(value), JSON.stringify(value).slice(1, -1), base64.slice(8, -8)]
-  }),
-]
-
-const TELLTALE = fileURLToPath(new URL('../tests/fixtures/telltale.mjs', import.meta.url))
-
-function telltale(when) {
-  return {
-    id: 'telltale',
-    command: [process.execPath, TELLTALE, when, ...Object.keys(SECRETS)],
-    inheritEnvironment: Object.keys(SECRETS),
-    timeout: 30_000,
-  }
-}
-
-const inheriting = { env: { ...BASE, ...SECRETS }, allowedInheritedEnvKeys: Object.keys(SECRETS) }
-
-function assertTold(text, names = Object.keys(SECRETS)) {
-  for (const forbidden of FORBIDDEN) {
-    assert.equal(text.includes(forbidden), false, `${JSON.stringify(forbidden)} is in ${text}`)
-  }
-  for (const name of names) assert.ok(text.includes(`«${name}»`), `«${name}» is not in ${text}`)
-}
-
-function assertErrorTellsNothing(error) {
-  for (const text of texts(error)) assertTold(text, [])
-}
-
 test('secrets are replaced in stderr, in its lines, in log messages, in noise and in warnings', async t => {
   const heard = { stderr: [], log: [], warnings: [] }
   const connection = await connectMcpServer(telltale('serve'), {
@@ -354,13 +313,23 @@ test('results, arguments and the published tools are never touched', async t => 
   assert.deepEqual((await echoing.callTool('echo', args)).structuredContent, args)
 })
 
-test('ordinary short values, paths and words stay readable', async t => {
-  const env = { ...BASE, NOTES_MODE: 'quiet', NOTES_PATH: '/usr/share/notes/data', NOTES_PORT: '8080' }
-  const names = ['NOTES_MODE', 'NOTES_PATH', 'NOTES_PORT']
+test('ordinary values stay readable: words, a stage, a region, paths, numbers, what a switch is set to', async t => {
+  const ordinary = {
+    NOTES_MODE: 'quiet',
+    NOTES_STAGE: 'production',
+    NOTES_REGION: 'northamerica-northeast1-a',
+    NOTES_PATH: '/usr/share/notes/data',
+    NOTES_PORT: '8080',
+    NOTES_BUDGET: '1234567890123.50',
+    NOTES_CITY: 'Wolfenbüttel',
+    API_KEY: 'none',
+  }
+  const env = { ...BASE, ...ordinary }
+  const names = Object.keys(ordinary)
   const { definition } = fixture([], { inheritEnvironment: names })
   const connection = await connectMcpServer(definition, { env, allowedInheritedEnvKeys: names })
   t.after(() => connection.close())
-  const line = 'quiet on port 8080 with /usr/share/notes/data'
+  const line = Object.values(ordinary).join(' and ')
   await connection.callTool('say', { stderr: [line] })
   await soon(() => connection.stderr() !== '', 'the line')
   assert.equal(connection.stderr().trim(), line)

@@ -261,3 +261,19 @@ test('callers that work on each result leave the event loop its turns', async ()
   `)
   assert.ok(late < 3_000, `a timer came ${late} ms late`)
 })
+
+test('twenty large calls to a server that leaves all reject, and the host lives on', async () => {
+  const [codes, counts] = await saidBy(`
+    const counts = { unhandledRejection: 0, uncaughtException: 0 }
+    for (const name of Object.keys(counts)) process.on(name, () => counts[name]++)
+    const connection = await connectMcpServer(fixture(['--exit-at', 'tools/call:0']).definition)
+    const text = 'x'.repeat(256 * 1024)
+    const errors = await Promise.all(Array.from({ length: 20 }, () => failure(connection.callTool('echo', { text }))))
+    await new Promise(resolve => setTimeout(resolve, 50))
+    say(errors.map(({ code }) => code))
+    say(counts)
+  `)
+  assert.equal(codes.length, 20)
+  for (const code of codes) assert.ok(['ERR_MCP_EXITED', 'ERR_MCP_CLOSED'].includes(code), code)
+  assert.deepEqual(counts, { unhandledRejection: 0, uncaughtException: 0 })
+})

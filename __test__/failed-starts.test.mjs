@@ -26,6 +26,26 @@ test('a server that exits before it answers: the code, its stderr and its noise 
   assert.deepEqual(error.details.stdoutNoise, ['Welcome!'])
   assert.deepEqual(error.details.missingEnv, [])
   assert.match(error.message, /fixture.*code 3.*no such table/)
+  assert.equal(error.details.phase, 'connect')
+  assert.ok(Number.isInteger(error.details.ms) && error.details.ms > 0)
+  assert.equal('searchPath' in error.details, false)
+})
+
+test('a program that a server does not find: the PATH that the server saw is in the details, without secrets', async () => {
+  const command = ['/usr/bin/env', 'no-such-program-of-notes']
+  const env = { PATH: '/usr/bin:/opt/s3cr3t-of-the-path-0123/bin', NOTES_TOKEN: 's3cr3t-of-the-path-0123' }
+  const inheriting = { inheritEnvironment: ['NOTES_TOKEN'] }
+  const options = { env, allowedInheritedEnvKeys: ['NOTES_TOKEN'] }
+  const error = await failure(connectMcpServer({ id: 'notes', command, ...inheriting }, options))
+  assert.equal(error.code, 'ERR_MCP_HANDSHAKE')
+  assert.equal(error.details.exitCode, 127)
+  assert.equal(error.details.searchPath, '/usr/bin:/opt/«NOTES_TOKEN»/bin')
+  assert.match(error.message, /no-such-program-of-notes.*searchPath/)
+  const without = await failure(connectMcpServer({ id: 'notes', command }, { env: {} }))
+  assert.equal(without.details.searchPath, null)
+  assert.match(without.message, /no PATH/)
+  const fixed = { id: 'notes', command, environment: { PATH: '/opt/fixed' } }
+  assert.equal((await failure(connectMcpServer(fixed))).details.searchPath, '/opt/fixed')
 })
 
 test('a server that a signal ends before it answers: the signal is in the details', async () => {
@@ -47,6 +67,7 @@ test('a server that exits while it lists its tools has not started', async () =>
   const { error } = await failedStart(['--exit-at', 'tools/list:4'])
   assert.equal(error.code, 'ERR_MCP_HANDSHAKE')
   assert.equal(error.details.exitCode, 4)
+  assert.equal(error.details.phase, 'list')
 })
 
 test('inherited variables that are not set are named, in the message too', async () => {
@@ -90,6 +111,28 @@ test('an unknown version: what was offered and what was answered', async () => {
   assert.equal(error.code, 'ERR_MCP_PROTOCOL_VERSION')
   assert.equal(error.details.offered, '2025-11-25')
   assert.equal(error.details.answered, '1999-01-01')
+})
+
+test('an absurd version is an unknown version, and the process is gone', async () => {
+  const absurd = [
+    '',
+    'latest',
+    '2099-12-31',
+    '2026-07-29',
+    '2025-11-25 ',
+    'v2025-11-25',
+    '0',
+    '\ud83d\ude00',
+    'x'.repeat(5_000),
+  ]
+  for (const answered of absurd) {
+    const initialized = JSON.stringify({ protocolVersion: answered, capabilities: {} })
+    const { error } = await failedStart(['--initialize-result', initialized])
+    assert.equal(error.code, 'ERR_MCP_PROTOCOL_VERSION', answered)
+    assert.deepEqual([error.details.offered, error.details.answered], ['2025-11-25', answered])
+    assert.match(error.message, /2025-11-25/)
+    assert.ok(error.message.length < 500)
+  }
 })
 
 test('a version other than the one that was asked for alone is refused', async () => {

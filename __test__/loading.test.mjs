@@ -51,6 +51,9 @@ test('loading the package loads no native binary and starts no thread; the first
     const unchanged = before.tasks?.join() === look().tasks?.join()
     say({ unchanged })
     await workflow.normalizeMcpServers([])
+    const project = workflow.openMcpProject({ config: { servers: { a: { url: 'https://a.example' } } } })
+    project.mcp('a')
+    await project.close()
     say(look())
     const connection = await workflow.connectMcpServer(given.definition)
     say(look())
@@ -69,7 +72,7 @@ test('loading the package loads no native binary and starts no thread; the first
   assert.equal(normalised.loaded, true)
   assert.equal(connected.loaded, true)
   if (process.platform === 'linux') {
-    assert.equal(normalised.ours, 0, 'judging definitions needs no thread')
+    assert.equal(normalised.ours, 0, 'judging definitions and reading a project need no thread')
     assert.ok(connected.ours >= 1)
   }
 })
@@ -125,6 +128,11 @@ test('without a binary the package loads, and every call that needs one rejects 
     () => copy.normalizeMcpServers('not even this'),
     () => copy.connectMcpServer({}),
     () => copy.connectMcpServers([]),
+    () => copy.mcpCall('exa', 'x'),
+    async () => copy.openMcpProject(),
+    async () => copy.configureMcp({}),
+    async () => copy.mcp('exa'),
+    async () => copy.mcpCallSync('exa', 'x'),
   ]
   for (const call of calls) {
     const error = await failure(call())

@@ -1,7 +1,7 @@
 // A long life of one host: servers come and go, die and are connected again, and nothing is left of those that were.
 
 import assert from 'node:assert/strict'
-import { readdirSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { family } from './support/families.mjs'
 import { ended, failure, fixture, soon, workflow } from './support/fixture.mjs'
@@ -46,6 +46,45 @@ test('three connects in one tick are three connections, each with a server of it
     await connection.close()
     assert.deepEqual(servers.filter(lives), servers.slice(index + 1))
   }
+})
+
+test('fifty starts that time out leave no process, and no thread but the five there are', linux, async () => {
+  const silent = () => ({ id: 'silent', command: ['/bin/sh', '-c', 'exec sleep 600'], timeout: 60_000 })
+  const starts = async count => {
+    const errors = await Promise.all(
+      Array.from({ length: count }, () =>
+        failure(workflow.connectMcpServer(silent(), { connectTimeout: 100 })),
+      ),
+    )
+    for (const { code } of errors) assert.equal(code, 'ERR_MCP_TIMEOUT')
+  }
+  const children = () => readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8').split(' ').length
+  const threads = () =>
+    readdirSync('/proc/self/task').filter(task =>
+      readFileSync(`/proc/self/task/${task}/comm`, 'utf8').startsWith('workflow-mcp'),
+    )
+  for (let round = 0; round < 5; round++) await starts(10)
+  await soon(() => children() <= 2, 'no child but the guardian')
+  // One that reads and writes, and those of the pool, which stay.
+  assert.ok(threads().length <= 5, `${threads().length} threads`)
+})
+
+test('after a crash a server is connected again as often as it takes, and nothing of the old is left', async t => {
+  const first = await workflow.connectMcpServer(fixture().definition)
+  process.kill(first.pid, 'SIGKILL')
+  assert.equal((await failure(first.callTool('silent'))).serverId, 'fixture')
+  await ended(first)
+  for (const call of [first.callTool('echo'), first.listTools()]) {
+    assert.equal((await failure(call)).code, 'ERR_MCP_CLOSED')
+  }
+  for (let again = 0; again < 2; again++) {
+    const { definition } = fixture(['--exit-at', 'start:3'])
+    assert.equal((await failure(workflow.connectMcpServer(definition))).details.exitCode, 3)
+  }
+  const connection = await workflow.connectMcpServer(fixture().definition)
+  t.after(() => connection.close())
+  assert.ok(connection.tools.length > 0)
+  assert.deepEqual((await connection.callTool('echo', { n: 1 })).structuredContent, { n: 1 })
 })
 
 test('two hundred connections, half of which fail, hold no descriptor afterwards', linux, async () => {

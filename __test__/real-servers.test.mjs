@@ -190,7 +190,7 @@ for (const protocol of ['auto', 'modern', '2026-07-28']) {
     assert.equal(connection.protocolVersion, '2026-07-28')
     assert.deepEqual(connection.serverInfo, { name: 'modern', version: '1.0.0' })
     assert.equal(connection.instructions, 'Adds numbers.')
-    assert.deepEqual(namesOf(connection.tools), ['add', 'fail'])
+    assert.deepEqual(namesOf(connection.tools), ['add', 'fail', 'grow'])
     const [{ result }, ...sums] = await Promise.all([
       connection.callTool('add', { a: 2, b: 3 }).then(result => ({ result })),
       ...Array.from({ length: 20 }, (_, a) => connection.callTool('add', { a, b: 1 })),
@@ -203,6 +203,9 @@ for (const protocol of ['auto', 'modern', '2026-07-28']) {
     assert.equal((await connection.callTool('fail')).isError, true)
     assert.equal((await connection.callTool('add', { a: 'x' })).isError, true)
     assert.deepEqual((await connection.listTools()).tools, [...connection.tools])
+    await connection.callTool('grow')
+    await soon(() => namesOf(connection.tools).includes('grown'))
+    assert.deepEqual((await connection.callTool('grown')).content, [])
     const [add] = await createMcpTools({ connection })
     assert.equal(resultFormats.text(await add.execute({ a: 20, b: 22 })), '42')
     const server = seen(connection.pid)

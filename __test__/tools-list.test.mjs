@@ -1,6 +1,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { connected, failure, fixture, loggedPid, received, soon, workflow } from './support/fixture.mjs'
+import {
+  connected,
+  failure,
+  fixture,
+  logged,
+  loggedPid,
+  received,
+  soon,
+  workflow,
+} from './support/fixture.mjs'
 import { gone, seen } from './support/processes.mjs'
 
 const { connectMcpServer } = workflow
@@ -146,6 +155,24 @@ test('cursors without end: the connect fails after 64 pages and the process is g
   if (server) await gone(server)
 })
 
+test('in the middle of a list without end, the timeout and an abort end the connect', async () => {
+  const switches = ['--endless', '--list-slow', '30']
+  const late = fixture(switches)
+  const error = await failure(connectMcpServer(late.definition, { connectTimeout: 500 }))
+  assert.deepEqual([error.code, error.details.phase], ['ERR_MCP_TIMEOUT', 'list'])
+  const aborted = fixture(switches)
+  const controller = new AbortController()
+  const connecting = failure(connectMcpServer(aborted.definition, { signal: controller.signal }))
+  await soon(() => received(aborted.log, 'tools/list').length > 2)
+  controller.abort('enough')
+  assert.equal(await connecting, 'enough')
+  for (const { log } of [late, aborted]) {
+    assert.ok(received(log, 'tools/list').length < 64)
+    const server = seen(loggedPid(log))
+    if (server) await gone(server)
+  }
+})
+
 for (const result of ['null', '{}', '{"tools":{}}', '{"tools":null}', '"text"']) {
   test(`a list that cannot be read fails the connect: ${result}`, async () => {
     const { definition } = fixture(['--list-result', result])
@@ -223,13 +250,28 @@ test('a change is followed without a listener too', async t => {
   await soon(() => names(connection).includes('extra'))
 })
 
-test('many changes at once end with the newest list', async t => {
-  const { connection, log } = await connected(t, ['--list-slow', '30'])
-  const added = Array.from({ length: 20 }, (_, index) => `extra${index}`)
-  await Promise.all(added.map(name => connection.callTool('change', { add: [name] })))
-  await soon(() => added.every(name => names(connection).includes(name)))
-  assert.ok(received(log, 'tools/list').length < 20, 'changes while a listing waits are one listing')
-})
+for (const [kind, switches] of [
+  ['a legacy', []],
+  ['a modern', ['--modern', '--subscriptions']],
+]) {
+  test(`many changes of ${kind} server at once end with the newest list, one listing at a time`, async t => {
+    const { connection, log } = await connected(t, ['--list-slow', '30', ...switches])
+    const added = Array.from({ length: 20 }, (_, index) => `extra${index}`)
+    const listing = [connection.listTools(), connection.listTools()]
+    await Promise.all(added.map(name => connection.callTool('change', { add: [name] })))
+    await soon(() => added.every(name => names(connection).includes(name)))
+    await Promise.all(listing)
+    const lists = logged(log).filter(line => line === '#listed' || line.includes('"tools/list"'))
+    assert.ok(lists.length < 2 * 20, 'changes while a listing waits are one listing')
+    for (const [index, line] of lists.entries()) {
+      assert.equal(
+        line === '#listed',
+        index % 2 === 1,
+        'a list was asked for while another one was under way',
+      )
+    }
+  })
+}
 
 test('a change that is told during the first listing is not lost, however late JavaScript hears of it', async t => {
   const { definition } = fixture(['--tools', '1', '--change-on-list'])

@@ -24,13 +24,14 @@ const LONGEST = 2 ** 31 - 1
  * What a call was asked for, checked.
  *
  * @param {unknown} given an AbortSignal, McpCallOptions or nothing
+ * @param {string} allowed what it may be, for whoever gave something else
  * @returns {{ signal?: AbortSignal, onProgress?: (progress: object) => void, native?: object }}
  */
-function callOptions(given) {
+function callOptions(given, allowed = 'an AbortSignal or an object of call options') {
   if (given === undefined) return {}
   if (isAbortSignal(given)) return { signal: given }
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
-    throw invalidArgument('options', 'must be an AbortSignal or an object of call options')
+    throw invalidArgument('options', `must be ${allowed}`)
   }
   refuseUnknown('options', given, KNOWN)
   const { signal, timeout, resetTimeoutOnProgress, maxTotalTimeout, meta } = given
@@ -138,4 +139,35 @@ function refuseUnknown(path, given, known) {
   })
 }
 
-module.exports = { callOptions, jsonObject, jsonPieces, refuseUnknown }
+/**
+ * What a script asked of a call: a number is the timeout in ms. One below a second is refused, for whoever writes 30 means seconds.
+ *
+ * @param {unknown} given a number, McpCallOptions or nothing
+ */
+function scriptOptions(given) {
+  if (typeof given === 'number') return callOptions({ timeout: wholeTimeout(given) })
+  return callOptions(given, 'a timeout in milliseconds or an object of call options')
+}
+
+/** The same for a synchronous call, which nothing can abort and which hears of no progress: `known` are the options it has. */
+function syncOptions(given, known) {
+  if (typeof given === 'object' && given !== null && !Array.isArray(given)) {
+    if (isAbortSignal(given))
+      throw invalidArgument(
+        'options',
+        'must not be an AbortSignal: nothing can abort while the thread is blocked',
+      )
+    refuseUnknown('options', given, known)
+  }
+  return scriptOptions(given)
+}
+
+function wholeTimeout(number) {
+  if (number >= 1_000 && number <= LONGEST) return number
+  throw invalidArgument(
+    'options',
+    `as a number is the timeout in milliseconds, from 1000 to ${LONGEST}; for less write { timeout: ms }`,
+  )
+}
+
+module.exports = { callOptions, jsonObject, jsonPieces, refuseUnknown, scriptOptions, syncOptions }

@@ -5,7 +5,7 @@ const { callOptions, jsonObject, jsonPieces, refuseUnknown } = require('./call-o
 const { invalidArgument } = require('./errors.js')
 const { deepFreeze } = require('./freeze.js')
 const { safely, textOf } = require('./host.js')
-const { toolResult } = require('./results.js')
+const { progress, toolResult } = require('./results.js')
 
 /** A server that is connected, or was. Made by lib/connect.js alone. */
 class McpServerConnection {
@@ -274,11 +274,6 @@ function withMeta(given, meta) {
   if (given !== undefined && (typeof given !== 'object' || given === null || Array.isArray(given)))
     return given
   return { ...given, meta: { ...meta, ...given?.meta } }
-}
-
-function progress(text) {
-  const { progressToken: _, ...progress } = JSON.parse(text)
-  return progress
 }
 
 module.exports = { ConnectionState, McpServerConnection }

@@ -49,6 +49,20 @@ class Host {
     return plans
   }
 
+  /** Reads a project's configuration, or throws what is wrong with it. `listener` hears its events. */
+  openProject(options, listener) {
+    const token = ++this.#lastToken
+    const native = this.#native.openProject(describe(options), describe(process.env), token)
+    if (native.error) throw fromDescription(JSON.parse(native.error))
+    this.listen(token, listener)
+    return { native, token }
+  }
+
+  /** Answers a question that came as an event: with a value, which is judged there, or with nothing where a function failed. */
+  answer(question, text) {
+    this.#native.answer(question, text)
+  }
+
   nearest(name, known) {
     return this.#binding.nearestName(name, known)
   }
@@ -197,10 +211,10 @@ function throwLater(error) {
   })
 }
 
-/** The text of a result, or the error thrown: call it in the async function that the caller awaits, so that the stack names its line. */
-function textOf(outcome) {
+/** The text of a result, in one piece or several, or the error thrown: call it in the async function that the caller awaits, so that the stack names its line. */
+function textOf(outcome, errorOf = text => fromDescription(JSON.parse(text))) {
   if (typeof outcome === 'string' || Array.isArray(outcome)) return outcome
-  throw fromDescription(JSON.parse(outcome.error))
+  throw errorOf(outcome.error)
 }
 
 /** Bun and Deno, too, export some of what lies beneath Node-API; it works differently there, or not at all. */
@@ -240,4 +254,4 @@ function triedPaths(error) {
   return tried
 }
 
-module.exports = { safely, textOf, theHost }
+module.exports = { asMcpError, safely, textOf, theHost }

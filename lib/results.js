@@ -8,7 +8,11 @@ const { McpError } = require('./errors.js')
  * `content` is [] and `isError` false where the server left them out (design of the protocol before 2025-06-18).
  */
 function toolResult(text, serverId) {
-  const result = resultObject(text, serverId)
+  return finished(resultObject(text, serverId), serverId)
+}
+
+/** The same of a result that was parsed. */
+function finished(result, serverId) {
   if (result.resultType !== undefined && result.resultType !== 'complete') throw unfinished(result, serverId)
   if (result.content === undefined) result.content = []
   if (!Array.isArray(result.content)) throw invalid('its content is no array', serverId)
@@ -19,14 +23,14 @@ function toolResult(text, serverId) {
 
 /** The object that a result is, whatever is in it. */
 function resultObject(text, serverId) {
-  if (typeof text === 'string') return parse(text, serverId)
+  if (typeof text === 'string') return parsed(text, serverId)
   const [json, ...texts] = text
-  const result = parse(json, serverId)
+  const result = parsed(json, serverId)
   for (let place = 0; place < texts.length; place += 2) result.content[texts[place]].text = texts[place + 1]
   return result
 }
 
-function parse(text, serverId) {
+function parsed(text, serverId) {
   let result
   try {
     result = JSON.parse(text)
@@ -58,4 +62,10 @@ function invalid(why, serverId) {
   })
 }
 
-module.exports = { toolResult }
+/** What the host hears of a progress notification. */
+function progress(params) {
+  const { progressToken: _, ...progress } = JSON.parse(params)
+  return progress
+}
+
+module.exports = { finished, progress, resultObject, toolResult }

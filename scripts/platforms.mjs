@@ -21,7 +21,11 @@ const targets = {
   'x86_64-pc-windows-msvc': ['--lib', '--test', 'process_windows'],
   'aarch64-apple-darwin': ['--lib'],
 }
-const features = { 'the core alone': ['--no-default-features'], 'with the Node-API surface': [] }
+/** Without TLS: ring has C and assembly in it, and there is no compiler of theirs for these systems here. */
+const features = {
+  'the core alone': ['--no-default-features'],
+  'with the Node-API surface': ['--no-default-features', '--features', 'node'],
+}
 
 try {
   fetchToolchain()

@@ -25,7 +25,10 @@ const SLOW_PATHS = [
 
 /** Fast ones first; each is a list of commands, and of functions that give a fault if they find one. */
 const steps = {
-  format: [['cargo', 'fmt', '--check']],
+  format: [
+    ['cargo', 'fmt', '--check'],
+    ['cargo', 'fmt', '--check', '--manifest-path', 'fuzz/Cargo.toml'],
+  ],
   biome: [['biome', 'ci', '.']],
   clippy: [
     ['cargo', 'clippy', '--locked', '--all-targets', ...denyWarnings],

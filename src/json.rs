@@ -14,11 +14,11 @@ pub fn with_whole_characters(json: &str) -> Cow<'_, str> {
     let mut whole = String::with_capacity(json.len());
     let mut at = 0;
     for half in halves {
-        whole.push_str(&json[at..half.start]);
+        whole.push_str(json.get(at..half.start).unwrap_or_default());
         whole.push('\u{fffd}');
         at = half.end;
     }
-    whole.push_str(&json[at..]);
+    whole.push_str(json.get(at..).unwrap_or_default());
     Cow::Owned(whole)
 }
 

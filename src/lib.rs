@@ -6,11 +6,15 @@
 //!
 //! - [`node`] — the only code that names N-API: one host per environment, the dispatcher, values from JavaScript
 //! - [`session`] — one per server: handshake, calls (ids, deadlines, progress, cancelling), tools
-//! - [`link`] — what carries messages: the envelope, and `stdio` (lines in, pipe out, the server's process)
+//! - [`link`] — what carries messages: the envelope, `stdio` (lines in, pipe out, the server's process) and `http` (rmcp's transport)
 //! - [`process`] — spawn, watch, the stop ladder, the guardian
+//! - [`project`] — what a name in a script means: project files, placeholders, whom to trust
 //! - [`policy`] — pure: what may be asked, what a child gets, what is secret, what may be shown
 //! - [`error`] — one error, one code each
 //! - [`json`] — JSON that JavaScript reads and `serde_json` does not
+
+// A cut through a letter panics with the text around it, which may be secret: `get` it. Tests may.
+#![cfg_attr(not(test), warn(clippy::string_slice))]
 
 pub mod error;
 pub mod json;
@@ -19,6 +23,7 @@ pub mod link;
 pub mod node;
 pub mod policy;
 pub mod process;
+pub mod project;
 pub mod session;
 
 #[cfg(not(any(unix, windows)))]

@@ -76,6 +76,7 @@ async fn a_missing_command_a_missing_directory_and_a_missing_interpreter_are_tol
     let error = refusal(&script, None).await;
     assert_eq!(kind(&error), (What::Interpreter, Path::new("/bin/sh\r"), ENOENT));
     assert!(error.to_string().contains(r"/bin/sh\r"), "{error}");
+    assert!(error.to_string().contains("line ends of Windows"), "{error}");
 }
 
 #[tokio::test]
@@ -99,6 +100,7 @@ async fn what_is_there_but_cannot_be_used_is_told_from_what_is_missing() {
     file(&plain, "no program\n", 0o755);
     let error = refusal(&plain, None).await;
     assert_eq!(kind(&error), (What::Command, &*plain, ENOEXEC));
+    assert!(error.to_string().contains("no #! line"), "{error}");
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ use workflow_mcp::policy::input::Input;
 use workflow_mcp::policy::options::judge;
 use workflow_mcp::policy::platform::Platform;
 use workflow_mcp::session::calls::{Outcome, Settle, Terms};
-use workflow_mcp::session::{Asked, Event, Owner, Plan, Reason, Session, Welcome, connect};
+use workflow_mcp::session::{Asked, Event, Owner, Plan, Reason, Server, Session, Welcome, connect};
 
 /// Long enough for a loaded machine; a test that needs it has failed.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -23,7 +23,14 @@ struct Heard(Mutex<Vec<String>>);
 
 impl Owner for Heard {
     fn heard(&self, event: Event) {
-        self.0.lock().unwrap().push(format!("{event:?}"));
+        let told = match &event {
+            Event::InputRequired(question) => question.request.clone(),
+            event => format!("{event:?}"),
+        };
+        self.0.lock().unwrap().push(told);
+        if let Event::InputRequired(question) = event {
+            question.answer(Ok(r#"{"action":"accept"}"#.to_owned()));
+        }
     }
 }
 
@@ -48,7 +55,7 @@ fn plan(switches: &[&str], options: &[(&str, Input)]) -> Plan {
     let command = Input::List(command.into_iter().map(Input::String).collect());
     let definition = object(&[("id", Input::String("fixture".into())), ("command", command)]);
     let definition = judge_one(&definition, &options, Platform::HOST).unwrap();
-    Plan { definition, options: Arc::new(options), directory: None }
+    Plan::of(definition, Arc::new(options), None)
 }
 
 async fn connected(switches: &[&str]) -> (Session, String, Arc<Heard>) {
@@ -59,7 +66,14 @@ async fn connected(switches: &[&str]) -> (Session, String, Arc<Heard>) {
 }
 
 fn terms(timeout: Duration) -> Terms {
-    Terms { phase: "call", timeout: Some(timeout), total: None, reset_on_progress: false, on_progress: None }
+    Terms {
+        phase: "call",
+        timeout: Some(timeout),
+        total: None,
+        reset_on_progress: false,
+        on_progress: None,
+        begun: None,
+    }
 }
 
 /// Calls a tool; the id, and the outcome to wait for.
@@ -218,9 +232,9 @@ async fn a_helper_may_still_write_while_it_cleans_up_after_its_server() {
     );
     let mut plan = plan(&[], &[]);
     let script = r#"sh -c "$0" & exec "$@""#.to_owned();
-    let server = std::mem::take(&mut plan.definition.command);
-    plan.definition.command =
-        ["/bin/sh".into(), "-c".into(), script, helper].into_iter().chain(server).collect();
+    let Server::Process(command) = &mut plan.server else { unreachable!() };
+    let server = std::mem::replace(&mut command.program, "/bin/sh".into()).display().to_string();
+    command.arguments.splice(..0, ["-c".into(), script, helper, server]);
     let (session, _) = connect(plan, Arc::new(Heard::default()), std::future::pending()).await.unwrap();
     session.close(Reason::Closed);
     let info = tokio::time::timeout(PATIENCE, session.closed()).await.unwrap();
@@ -248,7 +262,8 @@ async fn a_session_is_closed_and_dropped_on_a_thread_without_a_runtime() {
 #[tokio::test]
 async fn a_command_that_echoes_is_told_from_a_server() {
     let mut plan = plan(&[], &[]);
-    plan.definition.command = vec!["/bin/cat".into()];
+    let Server::Process(command) = &mut plan.server else { unreachable!() };
+    (command.program, command.arguments) = ("/bin/cat".into(), Vec::new());
     let error = connect(plan, Arc::new(Heard::default()), std::future::pending()).await.err().unwrap();
     assert_eq!(error.code, ErrorCode::Handshake);
     assert!(error.message.contains("sends back what it is sent"), "{}", error.message);
@@ -259,6 +274,68 @@ async fn a_server_that_speaks_2026_07_28_alone_is_found_out_on_the_same_process(
     let (session, welcome, _) = connected(&["--modern"]).await;
     assert!(welcome.contains(r#""protocolVersion":"2026-07-28""#), "{welcome}");
     outcome(call(&session, "echo", "{}", PATIENCE)).await.unwrap();
+    session.close(Reason::Closed);
+    session.closed().await;
+}
+
+/// What the fixture wrote down of what it was sent, once a line of it holds `text`.
+async fn logged(log: &Path, text: &str) -> String {
+    let start = std::time::Instant::now();
+    loop {
+        let lines = std::fs::read_to_string(log).unwrap_or_default();
+        if let Some(line) = lines.lines().find(|line| line.contains(text)) {
+            return line.to_owned();
+        }
+        assert!(start.elapsed() < PATIENCE, "{text} was not sent");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_question_of_the_server_is_the_hosts_to_answer_where_it_said_so() {
+    const QUESTION: &str = r#"{"lines":["{\"jsonrpc\":\"2.0\",\"id\":\"q\",\"method\":\"elicitation/create\",\"params\":{\"m\":1e400}}"]}"#;
+    for answers_input in [true, false] {
+        let name = format!("workflow-mcp-input-{answers_input}-{}", std::process::id());
+        let log = std::env::temp_dir().join(name);
+        let mut plan = plan(&["--log", &log.display().to_string()], &[]);
+        plan.answers_input = answers_input;
+        let heard = Arc::new(Heard::default());
+        let (session, _) = connect(plan, heard.clone(), std::future::pending()).await.unwrap();
+        let declared = logged(&log, r#""method":"initialize""#).await.contains(r#""elicitation":{}"#);
+        assert_eq!(declared, answers_input);
+        let pending = call(&session, "raw", QUESTION, PATIENCE);
+        if answers_input {
+            let start = std::time::Instant::now();
+            while heard.0.lock().unwrap().is_empty() && start.elapsed() < PATIENCE {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            let question = r#"{"method":"elicitation/create","params":{"m":1e400}}"#;
+            assert_eq!(*heard.0.lock().unwrap(), [question]);
+        }
+        let expected = if answers_input {
+            r#"{"jsonrpc":"2.0","id":"q","result":{"action":"accept"}}"#
+        } else {
+            r#"{"jsonrpc":"2.0","id":"q","error":{"code":-32601,"message":"this client does not offer elicitation/create"}}"#
+        };
+        assert_eq!(logged(&log, r#""id":"q""#).await, expected);
+        session.close(Reason::Closed);
+        session.closed().await;
+        drop(pending);
+        assert_eq!(std::fs::read_to_string(&log).unwrap().matches(r#""id":"q""#).count(), 1);
+        std::fs::remove_file(&log).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_lists_nothing_sends_every_name_as_it_was_given() {
+    let mut plan = plan(&["--list-silent"], &[]);
+    plan.lists_tools = false;
+    let started = connect(plan, Arc::new(Heard::default()), std::future::pending()).await;
+    let (session, Welcome(welcome)) = started.unwrap();
+    assert!(welcome.contains(r#""tools":[]"#), "{welcome}");
+    outcome(call(&session, "echo", "{}", PATIENCE)).await.unwrap();
+    let error = outcome(call(&session, "none", "{}", PATIENCE)).await.unwrap_err();
+    assert_eq!((error.code, error.detail("rpcCode")), (ErrorCode::Rpc, Some(&(-32602).into())));
     session.close(Reason::Closed);
     session.closed().await;
 }

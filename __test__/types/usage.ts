@@ -129,3 +129,26 @@ export function errors(error: unknown): string {
   if (error instanceof workflow.McpError) return error.code
   throw error
 }
+
+export async function scripts(signal: AbortSignal): Promise<string[]> {
+  workflow.configureMcp({ config: { mcpServers: { exa: { url: 'https://mcp.exa.ai/mcp', anything: [1] } } } })
+  const result = await workflow.mcp('exa').call('web_search_exa', { query: 'MCP 2026' }, 30_000)
+  const tools = workflow.mcp('exa').listToolsSync({ timeout: 500 })
+  workflow.mcpCallSync('exa', 'web_search_exa')
+  await workflow.mcpCall('exa', 'web_search_exa', {}, { signal })
+  await using project = workflow.openMcpProject({
+    from: '/home/me/project',
+    allowedOrigins: ['https://mcp.exa.ai'],
+    onInputRequired: async (_request, serverName) => ({ [serverName]: { action: 'decline' } }),
+  })
+  const names: readonly string[] = project.serverNames
+
+  // @ts-expect-error nothing can abort a synchronous call
+  workflow.mcp('exa').callSync('web_search_exa', {}, { signal })
+  // @ts-expect-error headers are strings, or a function that gives them
+  const headers: workflow.McpIntegration['headers'] = { 'X-A': 1 }
+  workflow.openMcpProject({ config: { servers: { exa: { url: 'https://a.example', headers } } } })
+  // @ts-expect-error unknown options are errors
+  workflow.openMcpProject({ allowStdIo: true })
+  return [...names, ...tools.map(({ name }) => name), ...result.content.map(({ type }) => type)]
+}

@@ -3,6 +3,7 @@
 //! rmcp's typed decoding costs 42 times as much, loses fields and hangs on odd input (measured before this was built), and
 //! `JSON.parse` accepts what serde's typed values refuse, so a result must not be decoded here at all.
 
+use std::fmt;
 use std::ops::Range;
 
 use serde_json::value::RawValue;
@@ -21,7 +22,7 @@ pub enum AnswerId {
 }
 
 /// An error object, as far as it could be read.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct RpcError {
     /// The `code` as it was written: a number, else whatever stood there.
     pub code: serde_json::Value,
@@ -31,7 +32,7 @@ pub struct RpcError {
 }
 
 /// One message, classified.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub enum Message {
     /// The text of `result`.
     Result {
@@ -46,12 +47,37 @@ pub enum Message {
     Request {
         id: String,
         method: String,
+        /// The text of `params`, `{}` when there are none.
+        params: String,
     },
     /// The text of `params`, `{}` when there are none.
     Notification {
         method: String,
         params: String,
     },
+}
+
+/// What a server wrote is not redacted yet, and a result never is: these show how much there is.
+impl fmt::Debug for RpcError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let data = self.data.as_ref().map_or(0, String::len);
+        write!(formatter, "RpcError {{ message: {} bytes, data: {data} bytes }}", self.message.len())
+    }
+}
+
+impl fmt::Debug for Message {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Result { id, result } => {
+                write!(formatter, "Result {{ {id:?}, {} bytes }}", result.len())
+            }
+            Self::Error { id, error } => write!(formatter, "Error {{ {id:?}, {error:?} }}"),
+            Self::Request { method, .. } => write!(formatter, "Request {{ method: {} bytes }}", method.len()),
+            Self::Notification { method, params } => {
+                write!(formatter, "Notification {{ method: {} bytes, {} bytes }}", method.len(), params.len())
+            }
+        }
+    }
 }
 
 /// What one line held.
@@ -77,6 +103,12 @@ pub fn parse(line: &str) -> Line {
         Vec::from_iter(message(line))
     };
     if messages.is_empty() { Line::Noise } else { Line::Messages(messages) }
+}
+
+/// JSON is UTF-8; a server that slips is read with U+FFFD in place of the bad bytes, as the official client does (BR-29).
+#[must_use]
+pub fn decoded(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 /// Reads one line, which comes back if it is noise. The result of a long one takes over its memory: copying 10 MB costs more than all the rest.
@@ -118,12 +150,10 @@ fn message(text: &str) -> Option<Message> {
     // `method: null` or `error: null` beside a result are seen in the field and mean absent.
     if let Some(method) = method.filter(|method| !is_null(method)) {
         let method = string(method)?.into_owned();
+        let params = params.map_or_else(|| "{}".to_owned(), |params| params.get().to_owned());
         return Some(match id.filter(|id| !is_null(id)) {
-            Some(id) => Message::Request { id: id.get().to_owned(), method },
-            None => Message::Notification {
-                method,
-                params: params.map_or_else(|| "{}".to_owned(), |params| params.get().to_owned()),
-            },
+            Some(id) => Message::Request { id: id.get().to_owned(), method, params },
+            None => Message::Notification { method, params },
         });
     }
     let id = answer_id(id);
@@ -241,11 +271,11 @@ mod tests {
 
     #[test]
     fn requests_and_notifications_are_told_apart() {
+        let params = "{}".to_owned();
         assert_eq!(
             one(r#"{"id":"x","method":"ping"}"#),
-            Message::Request { id: "\"x\"".into(), method: "ping".into() }
+            Message::Request { id: "\"x\"".into(), method: "ping".into(), params: params.clone() }
         );
-        let params = "{}".to_owned();
         assert_eq!(one(r#"{"id":null,"method":"m"}"#), Message::Notification { method: "m".into(), params });
     }
 

@@ -94,7 +94,7 @@ pub fn is_null(raw: &RawValue) -> bool {
 }
 
 fn is_key(raw: &str, name: &str) -> bool {
-    let inner = &raw[1..raw.len() - 1];
+    let inner = raw.get(1..raw.len() - 1).unwrap_or_default();
     inner == name
         || (inner.contains('\\') && serde_json::from_str::<String>(raw).is_ok_and(|key| key == name))
 }

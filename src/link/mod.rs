@@ -3,11 +3,14 @@
 //! - [`envelope`] — one message: its id, method, result or error, by reference
 //! - [`fields`] — the members of a JSON object, without decoding their values
 //! - [`stdio`] — a child process: lines in, a pipe out, the tail of stderr
+//! - [`http`] — a server behind a URL: streamable HTTP
 
 pub mod envelope;
 pub mod fields;
+pub mod http;
 pub mod stdio;
 
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 
@@ -24,11 +27,17 @@ pub const STDERR_IN_ERRORS: usize = 4 * 1024;
 pub const POOL_FROM: usize = 1024 * 1024;
 
 /// One message on its way out.
-#[derive(Debug)]
 pub struct Frame {
     pub kind: FrameKind,
     /// JSON without a newline.
     pub text: String,
+}
+
+impl fmt::Debug for Frame {
+    /// Without the text: arguments may be secret.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Frame {{ {:?}, {} bytes }}", self.kind, self.text.len())
+    }
 }
 
 /// What a frame is.
@@ -94,6 +103,18 @@ pub enum Arrival {
     TooLarge {
         id: String,
         limit: usize,
+    },
+    /// One request failed on the way, and nothing else with it.
+    Failed {
+        id: u64,
+        error: McpError,
+    },
+    /// A call was refused, and did not run, because its headers do not say what the tool's schema wants in them; after a new list of
+    /// tools they may.
+    Outdated {
+        id: u64,
+        frame: Frame,
+        error: McpError,
     },
     /// Nothing comes after this.
     Gone(Gone),

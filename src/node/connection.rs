@@ -11,6 +11,7 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
+use super::call_options::{self, CallOptions};
 use super::dispatcher::Dispatcher;
 use super::pieces;
 use crate::error::{ErrorCode, McpError};
@@ -29,17 +30,6 @@ pub struct Connection {
     timeout: Duration,
     dispatcher: Arc<Dispatcher>,
     events: Arc<Events>,
-}
-
-/// What a call may want beyond its name and arguments. Times are milliseconds.
-#[napi(object)]
-pub struct CallOptions {
-    pub timeout: Option<f64>,
-    pub max_total_timeout: Option<f64>,
-    pub reset_timeout_on_progress: Option<bool>,
-    pub wants_progress: Option<bool>,
-    /// A JSON object.
-    pub meta: Option<String>,
 }
 
 #[napi]
@@ -138,7 +128,7 @@ impl Connection {
     pub(super) fn start(plan: Plan, token: i64, dispatcher: Arc<Dispatcher>, runtime: &Handle) -> Self {
         let session: Arc<OnceLock<Session>> = Arc::default();
         let (starting, stopped) = oneshot::channel::<()>();
-        let timeout = plan.definition.timeout;
+        let timeout = plan.timeout;
         let events = Arc::new(Events { token, dispatcher: dispatcher.clone(), dropped: AtomicU64::new(0) });
         let owner = events.clone();
         let settle = settle(token, dispatcher.clone());
@@ -196,28 +186,11 @@ impl Connection {
         token: i64,
         options: Option<CallOptions>,
     ) -> (Terms, Option<String>) {
-        let Some(options) = options else {
-            let terms = Terms {
-                phase,
-                timeout: Some(self.timeout),
-                total: None,
-                reset_on_progress: false,
-                on_progress: None,
-            };
-            return (terms, None);
-        };
-        let on_progress: Option<OnProgress> = options.wants_progress.unwrap_or_default().then(|| {
+        let on_progress = || {
             let dispatcher = self.dispatcher.clone();
             Arc::new(move |params| dispatcher.progressed(token, params)) as OnProgress
-        });
-        let terms = Terms {
-            phase,
-            timeout: Some(options.timeout.map_or(self.timeout, milliseconds)),
-            total: options.max_total_timeout.map(milliseconds),
-            reset_on_progress: options.reset_timeout_on_progress.unwrap_or_default(),
-            on_progress,
         };
-        (terms, options.meta)
+        call_options::terms(options, phase, self.timeout, on_progress)
     }
 }
 
@@ -255,6 +228,8 @@ impl Owner for Events {
             Event::ToolsChanged(tools) => {
                 self.dispatcher.tools_changed(self.token, &json!({ "tools": tools }));
             }
+            // A connection does not offer to answer, so nothing is asked.
+            Event::InputRequired(question) => question.answer(Err("nobody is here to answer".to_owned())),
             Event::Closed(CloseInfo { reason, end }) => {
                 let info = json!({
                     "reason": reason.as_str(),
@@ -280,8 +255,4 @@ fn refused(settle: Settle) -> i64 {
 
 fn call_id(id: Option<u64>) -> i64 {
     id.and_then(|id| i64::try_from(id).ok()).unwrap_or(-1)
-}
-
-fn milliseconds(value: f64) -> Duration {
-    Duration::try_from_secs_f64(value / 1_000.0).unwrap_or(Duration::MAX)
 }

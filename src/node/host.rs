@@ -10,6 +10,8 @@ use serde_json::Value;
 use super::batch::Batch;
 use super::connection::Connection;
 use super::dispatcher::Dispatcher;
+use super::project::Project;
+use super::questions::Questions;
 use super::{io_thread, values};
 use crate::error::McpError;
 use crate::policy::definition::{self, Definition};
@@ -21,6 +23,7 @@ use crate::session::Plan;
 #[napi]
 pub struct Host {
     dispatcher: Arc<Dispatcher>,
+    questions: Arc<Questions>,
 }
 
 #[napi]
@@ -33,7 +36,8 @@ impl Host {
         #[napi(ts_arg_type = "() => void")] deliver: Function<'_, (), Unknown<'static>>,
         engine_is_node: bool,
     ) -> napi::Result<Self> {
-        Ok(Self { dispatcher: Dispatcher::new(&env, &deliver, engine_is_node)? })
+        let dispatcher = Dispatcher::new(&env, &deliver, engine_is_node)?;
+        Ok(Self { questions: Arc::new(Questions::new(dispatcher.clone())), dispatcher })
     }
 
     /// Judges definitions and options before anything starts. All three are descriptions; `shape` is `one`, `group` or `normalize`.
@@ -49,6 +53,18 @@ impl Host {
     #[napi(catch_unwind, ts_return_type = "unknown[]")]
     pub fn take(&self) -> Batch {
         self.dispatcher.take()
+    }
+
+    /// Reads a project's configuration. Options and environment are descriptions; the project's events come under `token`.
+    #[napi(catch_unwind)]
+    pub fn open_project(&self, options: String, host_env: String, token: i64) -> Project {
+        Project::open(&options, &host_env, token, self.dispatcher.clone(), self.questions.clone())
+    }
+
+    /// Answers a question that came as an event; no answer says that the host's function failed.
+    #[napi(catch_unwind)]
+    pub fn answer(&self, question: i64, answer: Option<String>) {
+        self.questions.answered(question, answer);
     }
 
     /// Keeps the event loop alive until `release`.
@@ -113,7 +129,7 @@ impl Plans {
         let definition = definitions.get(index as usize).ok_or_else(no_plan)?.clone();
         let directory = std::env::current_dir().ok();
         let runtime = io_thread::handle().map_err(|error| napi::Error::from_reason(error.message))?;
-        let plan = Plan { definition, options: options.clone(), directory };
+        let plan = Plan::of(definition, options.clone(), directory);
         Ok(Connection::start(plan, token, self.dispatcher.clone(), &runtime))
     }
 }

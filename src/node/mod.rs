@@ -2,6 +2,11 @@
 //!
 //! - [`host`] — one per JavaScript environment: judges definitions, starts connections
 //! - [`connection`] — what JavaScript holds of one session
+//! - [`project`], [`server`] — what JavaScript holds of a project and of one of its servers
+//! - [`call_options`] — what a call may want
+//! - [`headers`] — headers that a function of the host gives
+//! - [`blocking`] — synchronous calls, and what would block for ever
+//! - [`questions`] — what the core asks JavaScript
 //! - [`dispatcher`], [`batch`] — the one way back to the JavaScript thread, in batches
 //! - [`wake`] — how that thread learns of them
 //! - [`pieces`] — arguments with long strings
@@ -17,15 +22,21 @@
 #![expect(clippy::must_use_candidate, reason = "the callers are JavaScript")]
 
 pub mod batch;
+pub mod blocking;
+pub mod call_options;
 pub mod connection;
 pub mod dispatcher;
 pub mod external;
+pub mod headers;
 pub mod host;
 pub mod io_thread;
 #[cfg(feature = "panics")]
 pub mod panics;
 pub mod pieces;
+pub mod project;
+pub mod questions;
 pub mod scan;
+pub mod server;
 pub mod strings;
 pub mod symbols;
 pub mod texts;

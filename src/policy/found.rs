@@ -15,15 +15,15 @@ const SHOWN_CHARS: usize = 64;
 static ABSENT: Input = Input::Undefined;
 
 /// One value and its place, from which the refusal takes its path. The path of a lone definition is empty.
-pub(super) struct Found<'i> {
+pub(crate) struct Found<'i> {
     code: ErrorCode,
     path: String,
-    pub(super) value: &'i Input,
+    pub(crate) value: &'i Input,
 }
 
 impl<'i> Found<'i> {
     /// A value nothing is around; `code` is what a refusal of it, or of anything in it, carries.
-    pub(super) fn outermost(code: ErrorCode, path: &str, value: &'i Input) -> Self {
+    pub(crate) fn outermost(code: ErrorCode, path: &str, value: &'i Input) -> Self {
         Self { code, path: path.to_owned(), value }
     }
 
@@ -31,22 +31,22 @@ impl<'i> Found<'i> {
         Self { code: self.code, path, value }
     }
 
-    pub(super) fn path(&self) -> &str {
+    pub(crate) fn path(&self) -> &str {
         if self.path.is_empty() { "definition" } else { &self.path }
     }
 
     /// A property that is `undefined` is absent.
-    pub(super) fn is_absent(&self) -> bool {
+    pub(crate) fn is_absent(&self) -> bool {
         matches!(self.value, Input::Undefined)
     }
 
     /// The value, unless it is absent.
-    pub(super) fn given(self) -> Option<Self> {
+    pub(crate) fn given(self) -> Option<Self> {
         (!self.is_absent()).then_some(self)
     }
 
     /// One property by its name; absent where there is none.
-    pub(super) fn property(&self, name: &str) -> Self {
+    pub(crate) fn property(&self, name: &str) -> Self {
         let own = match self.value {
             Input::Object(entries) => entries.iter().find(|(key, _)| key == name),
             _ => None,
@@ -55,7 +55,7 @@ impl<'i> Found<'i> {
     }
 
     /// Every property that is there, in order.
-    pub(super) fn entries(&self, allowed: &str) -> Result<Vec<(&'i str, Self)>, McpError> {
+    pub(crate) fn entries(&self, allowed: &str) -> Result<Vec<(&'i str, Self)>, McpError> {
         let Input::Object(entries) = self.value else { return Err(self.wrong(allowed)) };
         let entries =
             entries.iter().map(|(key, value)| (key.as_str(), self.inside(self.path_of(key), value)));
@@ -63,12 +63,15 @@ impl<'i> Found<'i> {
     }
 
     /// Refuses what is no object, and properties that nobody knows.
-    pub(super) fn has_only(&self, known: &[&'static str], allowed: &str) -> Result<(), McpError> {
+    pub(crate) fn has_only(&self, known: &[&'static str], allowed: &str) -> Result<(), McpError> {
         for (name, entry) in self.entries(allowed)? {
             if !known.contains(&name) {
                 let what = match (name, known.contains(&"command")) {
                     // As in `mcpServers` files.
                     ("args", true) => "is not a known property: arguments follow the program in command",
+                    ("url", true) => {
+                        "is not a known property: servers behind a URL are called by name, with mcp() or openMcpProject()"
+                    }
                     _ => "is not a known property",
                 };
                 return Err(entry.unknown(what, name, known));
@@ -78,14 +81,14 @@ impl<'i> Found<'i> {
     }
 
     /// Every element of an array, in order; holes and `undefined` are elements too.
-    pub(super) fn elements(&self, allowed: &str) -> Result<Vec<Self>, McpError> {
+    pub(crate) fn elements(&self, allowed: &str) -> Result<Vec<Self>, McpError> {
         let Input::List(elements) = self.value else { return Err(self.wrong(allowed)) };
         let place = |(index, value)| self.inside(format!("{}[{index}]", self.path), value);
         Ok(elements.iter().enumerate().map(place).collect())
     }
 
     /// A string without NUL, which neither arguments, paths nor variables can carry.
-    pub(super) fn text(&self, allowed: &str) -> Result<&'i str, McpError> {
+    pub(crate) fn text(&self, allowed: &str) -> Result<&'i str, McpError> {
         let Input::String(text) = self.value else { return Err(self.wrong(allowed)) };
         if text.contains('\0') {
             return Err(self.is("a string with a NUL character in it", &format!("{allowed}, without NUL")));
@@ -93,12 +96,12 @@ impl<'i> Found<'i> {
         Ok(text)
     }
 
-    pub(super) fn texts(&self, each: &str) -> Result<Vec<String>, McpError> {
+    pub(crate) fn texts(&self, each: &str) -> Result<Vec<String>, McpError> {
         let elements = self.elements(&format!("an array, each element {each}"))?;
         elements.iter().map(|element| element.text(each).map(str::to_owned)).collect()
     }
 
-    pub(super) fn boolean(&self) -> Result<bool, McpError> {
+    pub(crate) fn boolean(&self) -> Result<bool, McpError> {
         match self.value {
             Input::Bool(value) => Ok(*value),
             _ => Err(self.wrong("true or false")),
@@ -106,7 +109,7 @@ impl<'i> Found<'i> {
     }
 
     /// Whether a function was given.
-    pub(super) fn function(&self) -> Result<bool, McpError> {
+    pub(crate) fn function(&self) -> Result<bool, McpError> {
         match self.value {
             Input::Undefined => Ok(false),
             Input::Function => Ok(true),
@@ -114,7 +117,7 @@ impl<'i> Found<'i> {
         }
     }
 
-    pub(super) fn integer(&self, range: RangeInclusive<u32>, unit: &str) -> Result<u32, McpError> {
+    pub(crate) fn integer(&self, range: RangeInclusive<u32>, unit: &str) -> Result<u32, McpError> {
         let (least, most) = (*range.start(), *range.end());
         let allowed = format!("an integer from {least} to {most} ({unit})");
         let Input::Number(number) = *self.value else { return Err(self.wrong(&allowed)) };
@@ -139,7 +142,7 @@ impl<'i> Found<'i> {
     }
 
     /// One of several words.
-    pub(super) fn word(&self, known: &[&'static str]) -> Result<&'static str, McpError> {
+    pub(crate) fn word(&self, known: &[&'static str]) -> Result<&'static str, McpError> {
         let Input::String(text) = self.value else {
             return Err(self.wrong(&format!("one of {}", known.join(", "))));
         };
@@ -158,7 +161,7 @@ impl<'i> Found<'i> {
     }
 
     /// The refusal of a value of the wrong kind.
-    pub(super) fn wrong(&self, allowed: &str) -> McpError {
+    pub(crate) fn wrong(&self, allowed: &str) -> McpError {
         if self.is_absent() && !self.path.ends_with(']') {
             return self.refusal(&format!("is missing; allowed is {allowed}"));
         }
@@ -166,37 +169,42 @@ impl<'i> Found<'i> {
     }
 
     /// The refusal of a value of the right kind: what it is instead, and what is allowed.
-    pub(super) fn is(&self, what: &str, allowed: &str) -> McpError {
+    pub(crate) fn is(&self, what: &str, allowed: &str) -> McpError {
         self.refusal(&format!("is {what}; allowed is {allowed}"))
     }
 
     /// The refusal for any other reason, which reads on from the path.
-    pub(super) fn refusal(&self, reason: &str) -> McpError {
+    pub(crate) fn refusal(&self, reason: &str) -> McpError {
         self.refused_as(self.code, reason).with("reason", reason)
     }
 
     /// The refusal with a code of its own.
-    pub(super) fn refused_as(&self, code: ErrorCode, reason: &str) -> McpError {
+    pub(crate) fn refused_as(&self, code: ErrorCode, reason: &str) -> McpError {
         McpError::new(code, format!("{} {reason}.", self.path())).with("path", self.path())
     }
 
     fn path_of(&self, name: &str) -> String {
-        let shown = shown(name);
-        if !is_identifier(&shown) {
-            return format!("{}[{}]", self.path, Value::from(shown));
-        }
-        if self.path.is_empty() { shown } else { format!("{}.{shown}", self.path) }
+        path_of(&self.path, name)
     }
 }
 
+/// The path of a property of what is at `outer`.
+pub(crate) fn path_of(outer: &str, name: &str) -> String {
+    let shown = shown(name);
+    if !is_identifier(&shown) {
+        return format!("{outer}[{}]", Value::from(shown));
+    }
+    if outer.is_empty() { shown } else { format!("{outer}.{shown}") }
+}
+
 /// A name as a message may show it: cut after 64 characters, and not at all where somebody wrote a token in its place.
-pub(super) fn shown(name: &str) -> String {
+pub(crate) fn shown(name: &str) -> String {
     let assigned = || name.split_once('=').and_then(|(_, value)| value_format(value));
     if let Some(format) = value_format(name).or_else(assigned) {
         return format!("«{format}»");
     }
     match name.char_indices().nth(SHOWN_CHARS) {
-        Some((end, _)) => format!("{}…", &name[..end]),
+        Some((end, _)) => format!("{}…", name.get(..end).unwrap_or_default()),
         None => name.to_owned(),
     }
 }

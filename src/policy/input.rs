@@ -1,10 +1,12 @@
 //! A value as JavaScript gave it: JSON, and what JSON cannot say. `node::values` reads it, the rest of this room judges it.
 
+use std::fmt;
+
 #[cfg(test)]
 mod written;
 
 /// One JavaScript value. Own enumerable string keys only, in their order; symbols are left out.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub enum Input {
     Undefined,
     Null,
@@ -23,6 +25,13 @@ pub enum Input {
     TooDeep,
     /// Anything else, by the name of its kind: `Map`, `Set`, `Date`, `Promise`, `symbol`, `bigint` …
     Other(&'static str),
+}
+
+impl fmt::Debug for Input {
+    /// The kind, never the value: it may be the host's whole environment.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.kind())
+    }
 }
 
 impl Input {

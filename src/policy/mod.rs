@@ -13,7 +13,7 @@
 pub mod capability;
 pub mod definition;
 pub mod environment;
-mod found;
+pub(crate) mod found;
 pub mod input;
 pub mod nearest;
 pub mod options;

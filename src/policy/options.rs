@@ -65,6 +65,24 @@ pub struct Options {
     pub listens: Listens,
 }
 
+impl Options {
+    /// Everything else as it is by default.
+    #[must_use]
+    pub fn with(allowed_inherited_env_keys: Vec<String>, env: Vec<(String, String)>) -> Self {
+        Self {
+            allowed_inherited_env_keys,
+            env,
+            connect_timeout: None,
+            protocol: Protocol::Auto,
+            max_message_bytes: DEFAULT_MESSAGE_BYTES,
+            shutdown: Shutdown::default(),
+            guardian: true,
+            partial: false,
+            listens: Listens::default(),
+        }
+    }
+}
+
 /// Names only: values may be secret.
 impl fmt::Debug for Options {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -168,7 +186,7 @@ pub fn judge(input: &Input, host_env: impl FnOnce() -> Input, group: bool) -> Re
 }
 
 /// A name that no variable can have would never allow anything, so it is a slip. A repeated one changes nothing.
-fn allowed_keys(found: Found<'_>) -> Result<Vec<String>, McpError> {
+pub(crate) fn allowed_keys(found: Found<'_>) -> Result<Vec<String>, McpError> {
     const NAME: &str = "the name of a variable: letters, digits and _, no digit first";
     let mut keys: Vec<String> = Vec::new();
     let mut seen = HashSet::new();
@@ -185,7 +203,7 @@ fn allowed_keys(found: Found<'_>) -> Result<Vec<String>, McpError> {
     Ok(keys)
 }
 
-fn variables(found: &Found<'_>) -> Result<Vec<(String, String)>, McpError> {
+pub(crate) fn variables(found: &Found<'_>) -> Result<Vec<(String, String)>, McpError> {
     let entries = found.entries("an object that holds variables, as process.env does")?;
     let variable =
         |(name, value): (&str, Found<'_>)| Ok((name.to_owned(), value.text("a string")?.to_owned()));
@@ -201,7 +219,7 @@ fn signal(found: &Found<'_>) -> Result<(), McpError> {
     }
 }
 
-fn protocol(found: &Found<'_>) -> Result<Protocol, McpError> {
+pub(crate) fn protocol(found: &Found<'_>) -> Result<Protocol, McpError> {
     Ok(match found.word(&PROTOCOLS)? {
         "auto" => Protocol::Auto,
         "legacy" => Protocol::Legacy,

@@ -16,7 +16,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// Values of one to three bytes stand in every text by chance. To replace them would shred what is shown and, by the places
 /// it happens in, tell the value; and whoever guards something with three characters has no secret to lose.
@@ -34,9 +34,19 @@ const PIECE: usize = 1024;
 /// Beyond this length of one value only the value and its JSON form are looked for, which keeps the automaton small.
 const LONGEST_ENCODED: usize = 16 * 1024;
 
-/// Replaces what must not be shown by `«NAME»`. Cheap to clone.
+/// Values learned later: a function that gives headers gives a new token every hour, and the oldest is of no use to anybody any more.
+const LEARNED_MAX: usize = 128;
+
+/// Replaces what must not be shown by `«NAME»`. Cheap to clone; clones learn together.
 #[derive(Clone)]
 pub struct Redactor {
+    known: Arc<RwLock<Known>>,
+}
+
+/// What a redactor was told, and what it makes of it.
+struct Known {
+    inherited: Vec<(String, String)>,
+    learned: Vec<(String, String)>,
     inner: Arc<Inner>,
 }
 
@@ -52,40 +62,50 @@ impl Redactor {
     /// `inherited`: name and value of the variables the child inherited.
     #[must_use]
     pub fn new(inherited: &[(String, String)]) -> Self {
-        let (capabilities, ordinary): (Vec<_>, Vec<_>) =
-            inherited.iter().partition(|(name, value)| is_capability(name, value));
-        let capabilities =
-            capabilities.into_iter().map(|(name, value)| Secret::of(name, value, capability_texts));
-        let ordinary = ordinary.into_iter().map(|(name, value)| Secret::of(name, value, ordinary_texts));
-        let secrets: Vec<Secret> = capabilities.chain(ordinary).collect();
+        let inner = Arc::new(Inner::of(inherited));
+        let known = Known { inherited: inherited.to_vec(), learned: Vec::new(), inner };
+        Self { known: Arc::new(RwLock::new(known)) }
+    }
 
-        // All values as they are come before any encoded form, capabilities before ordinary values: what one variable
-        // says outright keeps its name when it is also an encoding of another.
-        let mut patterns = Patterns::default();
-        patterns.add(&secrets, |text| vec![text.to_owned()]);
-        patterns.add(&secrets, forms::in_json);
-        patterns.add(secrets.iter().filter(|secret| secret.is_short), forms::percent_escaped);
-        patterns.add(secrets.iter().filter(|secret| secret.is_short), forms::in_base64);
-        Self { inner: Arc::new(patterns.build()) }
+    /// Looks for these, too, from now on: names and values of headers, which may come while the session lives.
+    pub fn learn(&self, values: &[(String, String)]) {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let before = known.learned.len();
+        for value in values {
+            if !known.inherited.contains(value) && !known.learned.contains(value) {
+                known.learned.push(value.clone());
+            }
+        }
+        if known.learned.len() > before {
+            let surplus = known.learned.len().saturating_sub(LEARNED_MAX);
+            known.learned.drain(..surplus);
+            let all: Vec<_> = known.inherited.iter().chain(&known.learned).cloned().collect();
+            known.inner = Arc::new(Inner::of(&all));
+        }
+    }
+
+    fn inner(&self) -> Arc<Inner> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner).inner.clone()
     }
 
     /// The text without the secrets. Borrowed when there are none in it.
     #[must_use]
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        let stretches = self.inner.stretches(text);
+        let inner = self.inner();
+        let stretches = inner.stretches(text);
         if stretches.is_empty() {
             return Cow::Borrowed(text);
         }
         let mut shown = String::with_capacity(text.len());
         let mut at = 0;
         for Stretch { range, name, .. } in stretches {
-            shown.push_str(&text[at..range.start]);
+            shown.push_str(text.get(at..range.start).unwrap_or_default());
             shown.push('«');
             shown.push_str(name);
             shown.push('»');
             at = range.end;
         }
-        shown.push_str(&text[at..]);
+        shown.push_str(text.get(at..).unwrap_or_default());
         Cow::Owned(shown)
     }
 
@@ -104,7 +124,7 @@ impl Redactor {
     pub fn excerpt(&self, text: &str, limit: usize) -> String {
         let longest = self.longest();
         let seen = text.floor_char_boundary(limit + longest);
-        let mut shown = self.text(&text[..seen]).into_owned();
+        let mut shown = self.text(text.get(..seen).unwrap_or_default()).into_owned();
         let whole = text.len() < limit + longest;
         let kept = if whole { limit } else { limit.min(shown.len().saturating_sub(longest)) };
         shown.truncate(shown.floor_char_boundary(kept));
@@ -115,7 +135,7 @@ impl Redactor {
     /// 0 when it looks for nothing.
     #[must_use]
     pub fn longest(&self) -> usize {
-        self.inner.longest
+        self.inner().longest
     }
 
     /// The same of a value that was parsed, which is 128 levels deep at most.
@@ -136,10 +156,11 @@ impl Redactor {
 impl fmt::Debug for Redactor {
     /// How much it looks for, never what.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let inner = self.inner();
         formatter
             .debug_struct("Redactor")
-            .field("patterns", &self.inner.names.len())
-            .field("longest", &self.inner.longest)
+            .field("patterns", &inner.names.len())
+            .field("longest", &inner.longest)
             .finish()
     }
 }
@@ -153,6 +174,24 @@ struct Stretch<'a> {
 }
 
 impl Inner {
+    fn of(values: &[(String, String)]) -> Self {
+        let (capabilities, ordinary): (Vec<_>, Vec<_>) =
+            values.iter().partition(|(name, value)| is_capability(name, value));
+        let capabilities =
+            capabilities.into_iter().map(|(name, value)| Secret::of(name, value, capability_texts));
+        let ordinary = ordinary.into_iter().map(|(name, value)| Secret::of(name, value, ordinary_texts));
+        let secrets: Vec<Secret> = capabilities.chain(ordinary).collect();
+
+        // All values as they are come before any encoded form, capabilities before ordinary values: what one variable
+        // says outright keeps its name when it is also an encoding of another.
+        let mut patterns = Patterns::default();
+        patterns.add(&secrets, |text| vec![text.to_owned()]);
+        patterns.add(&secrets, forms::in_json);
+        patterns.add(secrets.iter().filter(|secret| secret.is_short), forms::percent_escaped);
+        patterns.add(secrets.iter().filter(|secret| secret.is_short), forms::in_base64);
+        patterns.build()
+    }
+
     /// Matches may overlap: a leftmost search would show the rest of a secret whose beginning belongs to another.
     fn stretches(&self, text: &str) -> Vec<Stretch<'_>> {
         let Some(automaton) = &self.automaton else { return Vec::new() };

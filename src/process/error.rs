@@ -6,6 +6,7 @@ use std::{error, fmt};
 
 use super::command::Command;
 use super::executable::{interpreter, may_execute};
+use super::format;
 
 /// A program that did not start. `Display` is one readable sentence; arguments and variables are never in it.
 #[derive(Debug)]
@@ -57,6 +58,16 @@ impl SpawnError {
     }
 }
 
+/// The numbers for a file that the system does not know how to execute: ENOEXEC, on macOS also EBADARCH; on Windows
+/// `ERROR_BAD_EXE_FORMAT` and `ERROR_EXE_MACHINE_TYPE_MISMATCH`.
+const UNKNOWN_FORMAT: &[i32] = if cfg!(windows) {
+    &[193, 216]
+} else if cfg!(target_os = "macos") {
+    &[8, 86]
+} else {
+    &[8]
+};
+
 type Culprit = (What, PathBuf, String);
 
 fn wrong_directory(command: &Command) -> Option<Culprit> {
@@ -79,11 +90,13 @@ fn wrong_interpreter(script: &Path) -> Option<Culprit> {
     if !may_execute(script) || may_execute(&interpreter) {
         return None;
     }
+    // Of a script from Windows the carriage return belongs to the path.
+    let named = interpreter.to_string_lossy();
+    let why = if named.ends_with('\r') { ": the script has the line ends of Windows (CRLF)" } else { "" };
     let sentence = format!(
-        "{} is a script whose first line names the interpreter {}, which was not found or may not be executed",
+        "{} is a script whose first line names the interpreter {}, which was not found or may not be executed{why}",
         script.display(),
-        // A carriage return of a script from Windows belongs to the path: show it.
-        interpreter.to_string_lossy().escape_debug()
+        named.escape_debug()
     );
     Some((What::Interpreter, interpreter, sentence))
 }
@@ -100,6 +113,12 @@ fn wrong_program(program: &Path, source: &io::Error) -> Culprit {
         }
         (ErrorKind::PermissionDenied, _) => {
             format!("The command {shown} may not be executed by this user")
+        }
+        (ErrorKind::ArgumentListTooLong, _) => format!(
+            "The command {shown} could not be started: its arguments and variables are longer than this system allows"
+        ),
+        _ if source.raw_os_error().is_some_and(|errno| UNKNOWN_FORMAT.contains(&errno)) => {
+            format!("The command {shown} {}", format::fault(program))
         }
         _ => format!("The command {shown} could not be started: {source}"),
     };

@@ -2,6 +2,7 @@
 //!
 //! - [`command`], [`outcome`] — what to start and what came of it; how it ended
 //! - [`error`] — a [`SpawnError`] that explains itself
+//! - [`format`] — what a file is that the system refuses to execute
 //! - [`handle`] — the shared handle, and the one task behind it that watches, runs the ladder and reaps
 //!
 //! Each system has its own of these. `windows/` holds those of Windows, with a job in place of the group; the others are here:
@@ -24,6 +25,7 @@
 
 mod command;
 mod error;
+mod format;
 mod handle;
 mod outcome;
 

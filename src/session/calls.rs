@@ -6,9 +6,10 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use crate::error::{ErrorCode, McpError};
 use crate::link::envelope::AnswerId;
@@ -58,6 +59,8 @@ pub struct Terms {
     pub total: Option<Duration>,
     pub reset_on_progress: bool,
     pub on_progress: Option<OnProgress>,
+    /// When the caller began to wait, if that was before the session was there: all times count from then.
+    pub begun: Option<Instant>,
 }
 
 impl Terms {
@@ -89,6 +92,8 @@ pub struct Calls {
 struct State {
     last_id: u64,
     pending: HashMap<u64, Pending>,
+    /// Ids under which calls were sent first, of those that were sent again under another.
+    renamed: HashMap<u64, u64>,
     deadlines: BTreeSet<(Instant, u64)>,
     /// What the keeper sleeps for.
     armed: Option<Instant>,
@@ -103,12 +108,14 @@ struct Pending {
     terms: Terms,
     begun: Instant,
     deadline: Option<Instant>,
+    /// The id it was sent under first, where that is not its own.
+    was: Option<u64>,
 }
 
 impl Calls {
     /// Registers a call and gives its id; when the session is gone it settles at once and there is none.
     pub fn begin(&self, terms: Terms, settle: Settle) -> Option<u64> {
-        let now = Instant::now();
+        let begun = terms.begun.unwrap_or_else(Instant::now);
         let mut state = self.lock();
         if let Some(gone) = state.gone.clone() {
             drop(state);
@@ -117,12 +124,22 @@ impl Calls {
         }
         state.last_id += 1;
         let id = state.last_id;
-        let pending = Pending { settle, terms, begun: now, deadline: None };
+        let pending = Pending { settle, terms, begun, deadline: None, was: None };
         state.pending.insert(id, pending);
-        if state.set_deadline(id, now) {
+        if state.set_deadline(id, begun) {
             self.changed.notify_one();
         }
         Some(id)
+    }
+
+    /// An id for a request that is no call: nobody waits for its answer.
+    pub fn reserve(&self) -> Option<u64> {
+        let mut state = self.lock();
+        if state.gone.is_some() {
+            return None;
+        }
+        state.last_id += 1;
+        Some(state.last_id)
     }
 
     /// Settles the call that an answer names.
@@ -151,9 +168,40 @@ impl Calls {
         self.lock().remove(id).map(|pending| pending.settle)
     }
 
+    /// The id under which a call is known to the server now: a caller has the first one.
+    #[must_use]
+    pub fn current(&self, id: u64) -> u64 {
+        self.lock().current(id)
+    }
+
+    /// A new id for a call that is sent again, under which it keeps its deadline. `None` when it has settled, or was sent again before.
+    pub fn again(&self, id: u64) -> Option<u64> {
+        let mut state = self.lock();
+        if !state.may_be_sent_again(id) {
+            return None;
+        }
+        let mut pending = state.remove(id)?;
+        state.last_id += 1;
+        let next = state.last_id;
+        pending.was = Some(id);
+        state.renamed.insert(id, next);
+        if let Some(deadline) = pending.deadline {
+            state.deadlines.insert((deadline, next));
+        }
+        state.pending.insert(next, pending);
+        Some(next)
+    }
+
+    /// Whether a call still waits and was sent once only.
+    #[must_use]
+    pub fn may_be_sent_again(&self, id: u64) -> bool {
+        self.lock().may_be_sent_again(id)
+    }
+
     /// Restarts the timeout of a call that asked for it, and says who wants to hear of the progress.
     pub fn progressed(&self, id: u64) -> Option<OnProgress> {
         let mut state = self.lock();
+        let id = state.current(id);
         let pending = state.pending.get(&id)?;
         let listener = pending.terms.on_progress.clone();
         if pending.terms.reset_on_progress && state.set_deadline(id, Instant::now()) {
@@ -168,6 +216,7 @@ impl Calls {
         state.gone.get_or_insert_with(|| later.clone());
         let pending = std::mem::take(&mut state.pending);
         state.deadlines.clear();
+        state.renamed.clear();
         drop(state);
         self.changed.notify_one();
         for (_, pending) in pending {
@@ -196,7 +245,7 @@ impl Calls {
                 None => self.changed.notified().await,
                 Some(deadline) => tokio::select! {
                     () = self.changed.notified() => {}
-                    () = tokio::time::sleep_until(deadline.into()) => self.take_expired().into_iter().for_each(&expired),
+                    () = tokio::time::sleep_until(deadline) => self.take_expired().into_iter().for_each(&expired),
                 },
             }
         }
@@ -229,8 +278,20 @@ impl Calls {
 }
 
 impl State {
+    fn current(&self, id: u64) -> u64 {
+        self.renamed.get(&id).copied().unwrap_or(id)
+    }
+
+    fn may_be_sent_again(&self, id: u64) -> bool {
+        self.pending.get(&id).is_some_and(|pending| pending.was.is_none())
+    }
+
     fn remove(&mut self, id: u64) -> Option<Pending> {
+        let id = self.current(id);
         let pending = self.pending.remove(&id)?;
+        if let Some(was) = pending.was {
+            self.renamed.remove(&was);
+        }
         if let Some(deadline) = pending.deadline {
             self.deadlines.remove(&(deadline, id));
         }
@@ -265,111 +326,4 @@ impl Pending {
 }
 
 #[cfg(test)]
-mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-    use std::sync::mpsc::{Receiver, channel};
-
-    use super::*;
-
-    fn terms(timeout: u64) -> Terms {
-        let timeout = Some(Duration::from_millis(timeout));
-        Terms { phase: "call", timeout, total: None, reset_on_progress: false, on_progress: None }
-    }
-
-    fn begin(calls: &Calls, terms: Terms) -> (Option<u64>, Receiver<Outcome>) {
-        let (sender, receiver) = channel();
-        (calls.begin(terms, Settle::new(move |outcome| drop(sender.send(outcome)))), receiver)
-    }
-
-    #[test]
-    fn each_answer_reaches_its_own_call() {
-        let calls = Calls::default();
-        let pending: Vec<_> = (0..100).map(|_| begin(&calls, terms(60_000))).collect();
-        for (id, _) in pending.iter().rev() {
-            calls.answered(&AnswerId::Number(id.unwrap()), Ok(id.unwrap().to_string()));
-        }
-        for (id, outcome) in pending {
-            assert_eq!(outcome.recv().unwrap().unwrap(), id.unwrap().to_string());
-        }
-        assert_eq!(calls.counts(), (0, 100, 0));
-    }
-
-    #[test]
-    fn an_error_without_an_id_is_the_only_pending_calls_own() {
-        let calls = Calls::default();
-        let error = || Err(McpError::new(ErrorCode::Rpc, "no"));
-        let (_, first) = begin(&calls, terms(60_000));
-        let (_, second) = begin(&calls, terms(60_000));
-        calls.answered(&AnswerId::Absent, error());
-        assert!(first.try_recv().is_err() && second.try_recv().is_err());
-        calls.answered(&AnswerId::Number(2), Ok("{}".into()));
-        calls.answered(&AnswerId::Absent, Ok("{}".into()));
-        assert!(first.try_recv().is_err());
-        calls.answered(&AnswerId::Absent, error());
-        assert_eq!(first.recv().unwrap().unwrap_err().code, ErrorCode::Rpc);
-        assert_eq!(calls.counts(), (0, 2, 2));
-    }
-
-    #[test]
-    fn the_end_settles_what_is_pending_and_what_comes_later() {
-        let calls = Calls::default();
-        let (_, pending) = begin(&calls, terms(60_000));
-        let (exited, closed) = (McpError::new(ErrorCode::Exited, ""), McpError::new(ErrorCode::Closed, ""));
-        calls.end(&exited, &closed);
-        calls.end(&closed, &exited);
-        assert_eq!(pending.recv().unwrap().unwrap_err().code, ErrorCode::Exited);
-        let (id, later) = begin(&calls, terms(60_000));
-        assert_eq!((id, later.recv().unwrap().unwrap_err().code), (None, ErrorCode::Closed));
-    }
-
-    #[test]
-    fn a_dropped_call_settles_too() {
-        let calls = Calls::default();
-        let (_, pending) = begin(&calls, terms(60_000));
-        drop(calls);
-        assert_eq!(pending.recv().unwrap().unwrap_err().code, ErrorCode::Internal);
-    }
-
-    #[tokio::test]
-    async fn a_shorter_deadline_that_comes_later_passes_first() {
-        let calls = Arc::new(Calls::default());
-        let (sender, mut expired) = tokio::sync::mpsc::unbounded_channel();
-        let keeper = calls.clone();
-        let task =
-            tokio::spawn(async move { keeper.keep_deadlines(|call| sender.send(call.id).unwrap()).await });
-        begin(&calls, terms(200));
-        tokio::task::yield_now().await;
-        begin(&calls, terms(20));
-        assert_eq!(expired.recv().await, Some(2));
-        assert_eq!(expired.recv().await, Some(1));
-        let closed = McpError::new(ErrorCode::Closed, "");
-        calls.end(&closed, &closed);
-        task.await.unwrap();
-    }
-
-    #[tokio::test]
-    async fn progress_restarts_the_timeout_but_not_the_total() {
-        let calls = Arc::new(Calls::default());
-        let keeper = calls.clone();
-        let (sender, mut expired) = tokio::sync::mpsc::unbounded_channel();
-        let keep = async move {
-            keeper.keep_deadlines(|call| sender.send((call.waited, call.is_total)).unwrap()).await;
-        };
-        let task = tokio::spawn(keep);
-        let total = Duration::from_millis(400);
-        let reset = Terms { reset_on_progress: true, total: Some(total), ..terms(200) };
-        let (id, _outcome) = begin(&calls, reset);
-        let progress = async {
-            loop {
-                tokio::time::sleep(Duration::from_millis(20)).await;
-                calls.progressed(id.unwrap());
-            }
-        };
-        let expired = tokio::select! { expired = expired.recv() => expired, () = progress => unreachable!() };
-        assert_eq!(expired, Some((total, true)));
-        let closed = McpError::new(ErrorCode::Closed, "");
-        calls.end(&closed, &closed);
-        task.await.unwrap();
-    }
-}
+mod tests;

@@ -1,9 +1,8 @@
-//! From a definition to a session: spawn, handshake, listing, under one deadline.
+//! From a plan to a session: start or reach the server, handshake, listing, under one deadline.
 
 use std::collections::HashSet;
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::future::Future;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
@@ -12,19 +11,17 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::calls::{Calls, Expired};
-use super::failed_start::{Phase, explain};
+use super::failed_start::{Attempt, Phase, explain};
 use super::inbox::Inbox;
 use super::listing::LISTING;
+use super::plan::{Plan, Server};
+use super::subscription::Subscription;
 use super::{Owner, Session, Shared, handshake, milliseconds, wire};
 use crate::error::{ErrorCode, McpError};
-use crate::link::stdio::{self, Opening};
-use crate::policy::definition::Definition;
-use crate::policy::environment;
+use crate::link::{Link, Receiver, http, stdio};
 use crate::policy::nearest::nearest;
 use crate::policy::options::Options;
-use crate::policy::platform::Platform;
-use crate::policy::redact::Redactor;
-use crate::process::{Command, Waits};
+use crate::process::Waits;
 
 /// After a failed start the server has this long to leave by itself before SIGTERM: it has nothing to save yet.
 const FAILED_END_OF_INPUT: Duration = Duration::from_millis(100);
@@ -33,37 +30,49 @@ const FAILED_END_OF_INPUT: Duration = Duration::from_millis(100);
 /// the stop ladder then goes on behind it.
 const RELEASE_AFTER: Duration = Duration::from_millis(150);
 
-/// What is to be started, judged.
-#[derive(Clone)]
-pub struct Plan {
-    pub definition: Definition,
-    pub options: Arc<Options>,
-    /// The host's working directory at the time of the call, where the definition names none.
-    pub directory: Option<PathBuf>,
-}
-
 /// What a host learns of a server that has started: a JSON object.
-#[derive(Debug)]
 pub struct Welcome(pub String);
 
-/// Starts a server and waits until its tools are known. Must run on the I/O thread. When `cancelled` resolves first, the server is
+impl fmt::Debug for Welcome {
+    /// Without the text: tools and instructions are handed on as the server wrote them.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Welcome({} bytes)", self.0.len())
+    }
+}
+
+/// Starts or reaches a server and waits until its tools are known. Must run on the I/O thread. When `cancelled` resolves first, the server is
 /// stopped and the error is `ERR_MCP_CLOSED`.
 pub async fn connect(
     plan: Plan,
     owner: Arc<dyn Owner>,
     cancelled: impl Future<Output = ()>,
 ) -> Result<(Session, Welcome), McpError> {
+    connect_through(open, plan, owner, cancelled).await
+}
+
+/// As [`connect`], over whatever link `open` gives.
+pub async fn connect_through<L: Future<Output = Result<Arc<dyn Link>, McpError>>>(
+    open: impl FnOnce(Plan, Arc<dyn Receiver>) -> L,
+    plan: Plan,
+    owner: Arc<dyn Owner>,
+    cancelled: impl Future<Output = ()>,
+) -> Result<(Session, Welcome), McpError> {
     let started = Instant::now();
-    let environment = environment::build(&plan.definition, &plan.options.env, Platform::HOST);
-    let redactor = Redactor::new(&environment.inherited);
+    let limit = plan.options.connect_timeout.unwrap_or(plan.timeout);
+    let mut attempt =
+        Attempt { phase: Phase::Start, begun: started, limit, search_path: plan.server.search_path() };
     let shutdown = plan.options.shutdown;
     let shared = Arc::new(Shared {
-        id: plan.definition.id.clone(),
-        filter: plan.definition.tools.clone(),
-        redactor: redactor.clone(),
+        id: plan.id.clone(),
+        filter: plan.tools.clone(),
+        redactor: plan.redactor.clone(),
+        is_process: matches!(plan.server, Server::Process(_)),
+        lists_tools: plan.lists_tools,
+        answers_input: plan.answers_input,
         listens: plan.options.listens,
         waits: Waits { end_of_input: shutdown.end_of_input, terminate: shutdown.terminate },
-        timeout: plan.definition.timeout,
+        timeout: plan.timeout,
+        max_message_bytes: plan.options.max_message_bytes,
         runtime: tokio::runtime::Handle::current(),
         owner,
         link: OnceLock::new(),
@@ -72,27 +81,21 @@ pub async fn connect(
         names: Mutex::new(HashSet::new()),
         listing: tokio::sync::Mutex::new(()),
         refresh_wanted: AtomicBool::new(false),
+        subscription: Subscription::default(),
+        listings: AtomicU64::new(0),
         closing: AtomicBool::new(false),
         life: Mutex::default(),
         closed: watch::Sender::new(None),
-        missing: environment.missing,
+        missing: plan.missing.clone(),
+        inputs: Mutex::default(),
         unknown: AtomicU64::new(0),
         handshake_ms: AtomicU64::new(0),
     });
-    let opening = Opening {
-        server: plan.definition.id.clone(),
-        command: command(&plan, environment.variables),
-        guardian: plan.options.guardian,
-        max_message_bytes: plan.options.max_message_bytes,
-        redactor,
-        wants_stderr: plan.options.listens.stderr,
-    };
-    let limit = plan.options.connect_timeout.unwrap_or(plan.definition.timeout);
-    let mut phase = Phase::Start;
+    let opening = open(plan.clone(), Arc::new(Inbox(shared.clone())));
     let outcome = tokio::select! {
         biased;
         () = cancelled => Err(shared.closed_error()),
-        outcome = tokio::time::timeout(limit, start(&shared, opening, &plan.options, &mut phase)) => {
+        outcome = tokio::time::timeout(limit, start(&shared, opening, &plan.options, &mut attempt.phase)) => {
             outcome.unwrap_or_else(|_| Err(McpError::new(ErrorCode::Timeout, "")))
         }
     };
@@ -112,50 +115,94 @@ pub async fn connect(
             } else {
                 stopped.await;
             }
-            Err(explain(error, &shared, phase, limit))
+            Err(explain(error, &shared, &attempt))
         }
     }
 }
 
 async fn start(
     shared: &Arc<Shared>,
-    opening: Opening,
+    opening: impl Future<Output = Result<Arc<dyn Link>, McpError>>,
     options: &Options,
     phase: &mut Phase,
 ) -> Result<String, McpError> {
-    let link = stdio::open(opening, Arc::new(Inbox(shared.clone()))).await?;
     // Set once, here: nothing before this line can have sent anything.
-    let _ = shared.link.set(link);
+    let _ = shared.link.set(opening.await?);
     let keeper = shared.clone();
     tokio::spawn(async move { keeper.calls.keep_deadlines(|call: Expired| keeper.expired(call)).await });
     *phase = Phase::Handshake;
     let negotiated = handshake::negotiate(shared, options.protocol).await?;
     let _ = shared.negotiated.set(negotiated);
     *phase = Phase::Listing;
+    if shared.lists_tools {
+        // Before the list, so that no change is lost between the two.
+        shared.subscribe();
+        let _one_at_a_time = shared.listing.lock().await;
+        return shared.list(LISTING, None).await.map(|tools| shared.set_tools(tools));
+    }
+    if !shared.is_process && shared.modern_meta().is_some() {
+        learn_schemas(shared).await?;
+    }
+    Ok("[]".to_owned())
+}
+
+async fn open(plan: Plan, receiver: Arc<dyn Receiver>) -> Result<Arc<dyn Link>, McpError> {
+    let options = plan.options;
+    match plan.server {
+        Server::Process(command) => {
+            let opening = stdio::Opening {
+                server: plan.id,
+                command,
+                guardian: options.guardian,
+                max_message_bytes: options.max_message_bytes,
+                redactor: plan.redactor.clone(),
+                wants_stderr: options.listens.stderr,
+            };
+            Ok(stdio::open(opening, receiver).await?)
+        }
+        Server::Http(remote) => {
+            let opening = http::Opening {
+                server: plan.id,
+                remote,
+                max_message_bytes: options.max_message_bytes,
+                redactor: plan.redactor.clone(),
+                answers_input: plan.answers_input,
+                env: &options.env,
+            };
+            Ok(http::open(opening, receiver).await?)
+        }
+    }
+}
+
+/// From 2026-07-28 on HTTP headers repeat arguments as the schemas of the tools say (SEP-2243). A server whose tools cannot be listed may
+/// have some that can be called.
+async fn learn_schemas(shared: &Arc<Shared>) -> Result<(), McpError> {
     let _one_at_a_time = shared.listing.lock().await;
-    shared.list(LISTING, None).await.map(|tools| shared.set_tools(tools))
+    match shared.list(LISTING, None).await {
+        Err(error) if shared.calls.gone().is_some() => return Err(error),
+        Err(error) => {
+            let message = format!(
+                "The server's tools could not be listed, which revision 2026-07-28 needs for the headers of some calls. {}",
+                error.message
+            );
+            shared.warn("WARN_MCP_TOOLS_NOT_LISTED", &message, vec![("error", error.to_json())]);
+        }
+        Ok(_) => {}
+    }
+    Ok(())
 }
 
 /// Stops what was started; resolves when it is gone.
 async fn stop(shared: &Arc<Shared>, error: &McpError) {
     shared.closing.store(true, Ordering::Release);
     shared.calls.end(error, &shared.closed_error());
+    shared.subscription.end();
     let Some(link) = shared.link.get().cloned() else { return };
     let end_of_input = shared.waits.end_of_input.min(FAILED_END_OF_INPUT);
     let waits = Waits { end_of_input, ..shared.waits };
     // In a task of its own: the ladder goes on when the caller is released before its end.
     let ladder = shared.runtime.spawn(async move { link.close(waits).await });
     let _ = ladder.await;
-}
-
-fn command(plan: &Plan, variables: Vec<(String, String)>) -> Command {
-    let mut words = plan.definition.command.iter();
-    Command {
-        program: words.next().map(PathBuf::from).unwrap_or_default(),
-        arguments: words.cloned().collect(),
-        directory: plan.definition.cwd.as_ref().map(PathBuf::from).or_else(|| plan.directory.clone()),
-        variables,
-    }
 }
 
 /// A server that lacks its token mostly starts all the same, and fails at the first call.

@@ -21,8 +21,14 @@ use crate::policy::options::Protocol;
 const FALL_FORWARD: [i64; 6] = [-32022, -32021, -32020, -32600, -32601, -32602];
 
 /// The connect deadline bounds the whole start; a single answer has none of its own.
-const CONNECTING: Terms =
-    Terms { phase: "connect", timeout: None, total: None, reset_on_progress: false, on_progress: None };
+const CONNECTING: Terms = Terms {
+    phase: "connect",
+    timeout: None,
+    total: None,
+    reset_on_progress: false,
+    on_progress: None,
+    begun: None,
+};
 
 /// How long a server that answered `initialize` may take for `server/discover`: it is up and answers requests.
 const DISCOVER_WAIT: Duration = Duration::from_secs(5);
@@ -31,7 +37,6 @@ const DISCOVER_WAIT: Duration = Duration::from_secs(5);
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 
 /// What both sides agreed on; the texts are JSON as the server wrote it.
-#[derive(Debug)]
 pub(super) struct Negotiated {
     pub version: ProtocolVersion,
     /// What every request carries, on a modern connection.
@@ -46,6 +51,13 @@ impl Negotiated {
     pub(super) fn offers_tools(&self) -> bool {
         fields(&self.capabilities, ["tools"])
             .is_some_and(|[tools]| tools.is_some_and(|tools| !is_null(tools)))
+    }
+
+    /// Whether the server tells of changes of its tools, and only those who subscribe.
+    pub(super) fn tells_changes_when_asked(&self) -> bool {
+        let tools = fields(&self.capabilities, ["tools"]).and_then(|[tools]| tools);
+        let told = tools.and_then(|tools| fields(tools.get(), ["listChanged"])).and_then(|[told]| told);
+        self.modern_meta.is_some() && told.is_some_and(|told| told.get() == "true")
     }
 }
 
@@ -82,7 +94,8 @@ async fn initialize(
     offered: &ProtocolVersion,
     accepted: &[ProtocolVersion],
 ) -> Result<Negotiated, McpError> {
-    let result = shared.ask("initialize", Some(&wire::initialize(offered)?), CONNECTING).await;
+    let result =
+        shared.ask("initialize", Some(&wire::initialize(offered, shared.answers_input)?), CONNECTING).await;
     let result = result.map_err(|error| refused(shared, error, "initialize", offered))?;
     let names = ["protocolVersion", "serverInfo", "capabilities", "instructions"];
     let Some([version, server_info, capabilities, instructions]) = fields(&result, names) else {
@@ -98,7 +111,7 @@ async fn initialize(
         None
     } else {
         // Some servers agree to 2026-07-28 in `initialize`, which it no longer has; they mean it.
-        Some(wire::modern_meta(version)?)
+        Some(wire::modern_meta(version, shared.answers_input)?)
     };
     Ok(Negotiated {
         version: version.clone(),
@@ -109,9 +122,20 @@ async fn initialize(
     })
 }
 
+/// A server that refuses the version and lists it among those it speaks is asked once more: it is to be asked again in one of its list
+/// (2026-07-28, versioning), and this is the only one of them that both know.
 async fn discover(shared: &Shared) -> Result<Negotiated, McpError> {
+    match ask_to_discover(shared).await {
+        Err(error) if error.code == ErrorCode::ProtocolVersion && says_modern(&error) => {
+            ask_to_discover(shared).await
+        }
+        outcome => outcome,
+    }
+}
+
+async fn ask_to_discover(shared: &Shared) -> Result<Negotiated, McpError> {
     let version = ProtocolVersion::V_2026_07_28;
-    let modern_meta = wire::modern_meta(&version)?;
+    let modern_meta = wire::modern_meta(&version, shared.answers_input)?;
     let params = wire::params(None, wire::Meta { modern: Some(&modern_meta), ..wire::Meta::default() })?;
     let result = shared.ask("server/discover", params.as_deref(), CONNECTING).await;
     let result = result.map_err(|error| refused(shared, error, "server/discover", &version))?;
@@ -136,14 +160,15 @@ async fn discover(shared: &Shared) -> Result<Negotiated, McpError> {
     })
 }
 
-/// What an error answer to the first request means. Its code and data are those of the `ERR_MCP_RPC`, which becomes the cause.
+/// What an error answer to the first request means. Its code and data are those of the `ERR_MCP_RPC`, which becomes the cause; a refusal
+/// over HTTP stays what it is, unless it says what the server speaks.
 fn refused(shared: &Shared, error: McpError, method: &str, offered: &ProtocolVersion) -> McpError {
+    let supported = error.detail("data").and_then(|data| data.get("supported")).cloned();
+    if let Some(supported) = supported.filter(|_| error.detail("rpcCode").is_some()) {
+        return version_error(shared, offered, supported).caused_by(error);
+    }
     if error.code != ErrorCode::Rpc {
         return error;
-    }
-    let supported = error.detail("data").and_then(|data| data.get("supported")).cloned();
-    if let Some(supported) = supported {
-        return version_error(shared, offered, supported).caused_by(error);
     }
     let rpc_code = error.detail("rpcCode").cloned().unwrap_or_default();
     let message = format!("The server {} refused {method}: {}", shared.id, sentence_of(&shared.id, &error));
@@ -152,7 +177,9 @@ fn refused(shared: &Shared, error: McpError, method: &str, offered: &ProtocolVer
 
 /// A server that does not know the method does not speak the revision that was asked for.
 fn not_modern(shared: &Shared, error: McpError) -> McpError {
-    if error.code != ErrorCode::Handshake || error.detail("rpcCode") != Some(&(-32601).into()) {
+    if !matches!(error.code, ErrorCode::Handshake | ErrorCode::Http)
+        || error.detail("rpcCode") != Some(&(-32601).into())
+    {
         return error;
     }
     let version = ProtocolVersion::V_2026_07_28;
@@ -167,9 +194,10 @@ fn not_modern(shared: &Shared, error: McpError) -> McpError {
 
 /// Whether an answer to `initialize` is worth a `server/discover`.
 fn says_modern(error: &McpError) -> bool {
-    let Some(cause) = error.cause.as_deref().filter(|cause| cause.code == ErrorCode::Rpc) else {
-        return false;
-    };
+    // Over HTTP the answer may be the body of a refusal (2026-07-28, streamable HTTP, backward compatibility).
+    let is_answer = |error: &&McpError| error.detail("rpcCode").is_some();
+    let cause = error.cause.as_deref().filter(is_answer);
+    let Some(cause) = cause.or_else(|| Some(error).filter(is_answer)) else { return false };
     // A server that lists what it speaks is believed.
     if let Some(supported) =
         cause.detail("data").and_then(|data| data.get("supported")).and_then(Value::as_array)
@@ -189,7 +217,7 @@ fn version_error(shared: &Shared, offered: &ProtocolVersion, answered: Value) ->
     let message = format!(
         "The server {} speaks protocol version {}, this client offered {offered}; see the option `protocol`.",
         shared.id,
-        &shown[..shown.floor_char_boundary(100)]
+        shown.get(..shown.floor_char_boundary(100)).unwrap_or_default()
     );
     McpError::new(ErrorCode::ProtocolVersion, message)
         .with("offered", offered.as_str())

@@ -1,8 +1,9 @@
 //! The session as its link sees it: what arrives, and what follows from it.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::collections::HashSet;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
@@ -14,6 +15,9 @@ use crate::link::{Arrival, Frame, FrameKind, POOL_FROM, Receiver};
 
 /// As much of a server's error text as is shown.
 const RPC_MESSAGE_MAX: usize = 2_000;
+
+/// How many questions of a server wait for the host at one time; more are refused.
+const INPUTS_MAX: usize = 64;
 
 /// What a session asks before it is connected: from a server it is an echo (`command: ['/bin/cat']`), which would go on to take our
 /// refusal for its answer.
@@ -32,8 +36,18 @@ impl Receiver for Inbox {
                     shared.id
                 );
                 let error = McpError::new(ErrorCode::MessageTooLarge, message).with("limit", limit);
-                shared.calls.answered(&answer_id_text(&id), Err(error.of_server(&shared.id)));
+                let id = answer_id_text(&id);
+                if !shared.ends_subscription(&id) {
+                    shared.calls.answered(&id, Err(error.of_server(&shared.id)));
+                }
             }
+            Arrival::Failed { id, error } => {
+                let id = AnswerId::Number(id);
+                if !shared.ends_subscription(&id) {
+                    shared.calls.answered(&id, Err(error.of_server(&shared.id)));
+                }
+            }
+            Arrival::Outdated { id, frame, error } => shared.send_again(id, &frame, error),
             Arrival::Gone(gone) => {
                 let reason = if gone.protocol_error { Reason::ProtocolError } else { Reason::Exited };
                 shared.end(reason, &gone.error.of_server(&shared.id));
@@ -50,9 +64,25 @@ impl Receiver for Inbox {
     }
 }
 
+/// What a server asks the user. It belongs to the session that it came over.
+pub struct Question {
+    /// `{"method":…,"params":…}` as the server wrote them.
+    pub request: String,
+    id: String,
+    shared: Arc<Shared>,
+}
+
+impl Question {
+    /// Answers with the text of a result, or with what went wrong. An answer that the server no longer waits for is not sent.
+    pub fn answer(self, outcome: Result<String, String>) {
+        self.shared.answer_input(&self.id, outcome);
+    }
+}
+
 impl Shared {
     fn message(self: &Arc<Self>, message: Message) {
         match message {
+            Message::Result { id, .. } | Message::Error { id, .. } if self.ends_subscription(&id) => {}
             Message::Result { id, result } => self.calls.answered(&id, Ok(result)),
             Message::Error { id, error } => {
                 // Claimed here and now: on the pool it would be late for an end of the server right behind it.
@@ -66,10 +96,15 @@ impl Shared {
                 let error = McpError::new(ErrorCode::Handshake, message).of_server(&self.id);
                 self.end(Reason::ProtocolError, &error);
             }
-            Message::Request { id, method } => {
-                // A modern server has no requests, and must not be sent a response (2026-07-28, stdio).
-                if let Some(link) = self.link.get().filter(|_| self.modern_meta().is_none()) {
-                    link.send(Frame { kind: FrameKind::Answer, text: wire::answer(&id, &method) });
+            // A modern server has no requests, and must not be sent a response (2026-07-28, stdio).
+            Message::Request { .. } if self.modern_meta().is_some() => {}
+            Message::Request { id, method, params } => {
+                if method == "elicitation/create" && self.is_input(&id) {
+                    let request = format!(r#"{{"method":{},"params":{params}}}"#, wire::quoted(&method));
+                    let question = Question { request, id, shared: self.clone() };
+                    self.owner.heard(Event::InputRequired(question));
+                } else {
+                    self.answer(wire::answer(&id, &method));
                 }
             }
             Message::Notification { method, params } => self.notification(&method, params),
@@ -97,12 +132,40 @@ impl Shared {
                     shared.owner.heard(Event::Log(shared.redactor.json(&params)));
                 });
             }
-            "notifications/message" | "notifications/cancelled" => {}
-            "notifications/tools/list_changed" => self.refresh(),
+            "notifications/cancelled" => {
+                if let Some([Some(id)]) = fields(&params, ["requestId"]) {
+                    self.inputs().remove(id.get());
+                }
+            }
+            "notifications/message" => {}
+            "notifications/tools/list_changed" if self.hears_change(&params) => self.refresh(),
+            "notifications/subscriptions/acknowledged" => self.subscription_acknowledged(&params),
             _ => {
                 self.unknown.fetch_add(1, Ordering::Relaxed);
             }
         }
+    }
+
+    /// Whether the host is to answer this request. One that comes again under the same id is answered once.
+    fn is_input(&self, id: &str) -> bool {
+        let mut inputs = self.inputs();
+        self.answers_input && inputs.len() < INPUTS_MAX && inputs.insert(id.to_owned())
+    }
+
+    fn answer_input(&self, id: &str, outcome: Result<String, String>) {
+        if self.inputs().remove(id) {
+            self.answer(wire::answer_input(id, outcome));
+        }
+    }
+
+    fn answer(&self, text: String) {
+        if let Some(link) = self.link.get() {
+            link.send(Frame { kind: FrameKind::Answer, text });
+        }
+    }
+
+    fn inputs(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.inputs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Once connected, such a request is refused like any other that is not served.

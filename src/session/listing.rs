@@ -1,8 +1,10 @@
 //! What tools a server has: pages, limits, and one malformed tool that costs itself alone.
 
 use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
+use tokio::time::Instant;
 
 use serde_json::Value;
 
@@ -10,6 +12,7 @@ use super::calls::{Outcome, Terms};
 use super::handshake::Negotiated;
 use super::{Event, Shared, wire};
 use crate::error::{ErrorCode, McpError};
+use crate::link::POOL_FROM;
 use crate::link::fields::{elements, fields, is_null, string};
 use crate::policy::definition::ToolFilter;
 use crate::policy::nearest::nearest;
@@ -21,13 +24,19 @@ pub const TOOLS_MAX: usize = 256;
 pub const PAGES_MAX: usize = 64;
 
 /// Terms of a listing that the session itself asks for; the session's timeout bounds it as a whole.
-pub(super) const LISTING: Terms =
-    Terms { phase: "list", timeout: None, total: None, reset_on_progress: false, on_progress: None };
+pub(super) const LISTING: Terms = Terms {
+    phase: "list",
+    timeout: None,
+    total: None,
+    reset_on_progress: false,
+    on_progress: None,
+    begun: None,
+};
 /// How many oddities of one listing are told one by one: a page may hold millions of them, and each costs a redaction and an event.
 const ODDITIES_MAX: usize = 64;
 
 /// The tools of one server.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Tools {
     /// A JSON array of the tools' own texts.
     pub json: String,
@@ -35,14 +44,18 @@ pub struct Tools {
 }
 
 /// A list while its pages come in.
-struct Listed<'a> {
-    filter: &'a ToolFilter,
-    texts: Vec<String>,
+struct Listed {
+    filter: ToolFilter,
+    /// Bytes that all tools together may have: what one message may.
+    bytes_max: usize,
+    /// The array, but for its end.
+    json: String,
     names: HashSet<String>,
-    /// Names of the server's tools that the filter keeps back.
+    /// What `tools.include` names, the server publishes and `tools.exclude` keeps back.
     hidden: HashSet<String>,
-    /// The text of each page's tools: a page that comes again is the end of a loop.
-    pages: HashSet<String>,
+    /// A hash of each page's tools: a page that comes again is the end of a loop. Their texts could be gigabytes.
+    pages: HashSet<u64>,
+    hasher: RandomState,
     oddities: Vec<(&'static str, String, Value)>,
     /// Those beyond [`ODDITIES_MAX`].
     untold: usize,
@@ -50,7 +63,7 @@ struct Listed<'a> {
 
 /// Asks for all pages, each with `given` in its `_meta`. What was odd and cost less than the list becomes a warning.
 pub(super) async fn list(shared: &Shared, terms: Terms, given: Option<&str>) -> Result<Tools, McpError> {
-    let mut listed = Listed::through(&shared.filter);
+    let mut listed = Listed::through(shared.filter.clone(), shared.max_message_bytes);
     let mut cursor: Option<String> = None;
     for _ in 0..PAGES_MAX {
         let params = cursor.map(|cursor| format!(r#"{{"cursor":{cursor}}}"#));
@@ -64,7 +77,7 @@ pub(super) async fn list(shared: &Shared, terms: Terms, given: Option<&str>) -> 
             }
             Err(error) => return Err(error),
         };
-        cursor = listed.add(&page)?;
+        (listed, cursor) = listed.with(page).await?;
         if cursor.is_none() {
             return Ok(listed.finish(shared));
         }
@@ -73,16 +86,32 @@ pub(super) async fn list(shared: &Shared, terms: Terms, given: Option<&str>) -> 
     Err(McpError::new(ErrorCode::TooManyPages, message).with("limit", PAGES_MAX).with("count", PAGES_MAX + 1))
 }
 
-impl<'a> Listed<'a> {
-    fn through(filter: &'a ToolFilter) -> Self {
+impl Listed {
+    fn through(filter: ToolFilter, bytes_max: usize) -> Self {
         Self {
             filter,
-            texts: Vec::new(),
+            bytes_max,
+            json: "[".to_owned(),
             names: HashSet::new(),
             hidden: HashSet::new(),
             pages: HashSet::new(),
+            hasher: RandomState::new(),
             oddities: Vec::new(),
             untold: 0,
+        }
+    }
+
+    /// Takes one page in, a large one on the pool, and gives the text of the next cursor.
+    async fn with(mut self, page: String) -> Result<(Self, Option<String>), McpError> {
+        let is_large = page.len() > POOL_FROM;
+        let add = move || self.add(&page).map(|cursor| (self, cursor));
+        if !is_large {
+            return add();
+        }
+        match tokio::task::spawn_blocking(add).await {
+            Ok(added) => added,
+            Err(lost) if lost.is_panic() => std::panic::resume_unwind(lost.into_panic()),
+            Err(_) => Err(McpError::new(ErrorCode::Closed, "The list of tools was given up.")),
         }
     }
 
@@ -97,7 +126,7 @@ impl<'a> Listed<'a> {
         let [tools, cursor] = fields(page, ["tools", "nextCursor"]).ok_or_else(unreadable)?;
         let tools = tools.ok_or_else(unreadable)?;
         let elements = elements(tools.get()).ok_or_else(unreadable)?;
-        if !elements.is_empty() && !self.pages.insert(tools.get().to_owned()) {
+        if !elements.is_empty() && !self.pages.insert(self.hasher.hash_one(tools.get())) {
             let message = "The server's list of tools repeats a page; what came before it is the list.";
             self.odd("WARN_MCP_REPEATED_PAGE", message, None);
             return Ok(None);
@@ -105,14 +134,21 @@ impl<'a> Listed<'a> {
         for tool in elements {
             self.add_tool(tool.get());
         }
-        if self.texts.len() > TOOLS_MAX {
-            let count = self.texts.len();
+        if self.names.len() > TOOLS_MAX {
+            let count = self.names.len();
             let message = format!(
                 "The server shows more than {TOOLS_MAX} tools (at least {count}); choose some with tools.include or tools.exclude."
             );
             return Err(McpError::new(ErrorCode::TooManyTools, message)
                 .with("limit", TOOLS_MAX)
                 .with("count", count));
+        }
+        if self.json.len() > self.bytes_max {
+            let limit = self.bytes_max;
+            let message = format!(
+                "The server's list of tools is over the limit of {limit} bytes; raise maxMessageBytes if it is legitimate."
+            );
+            return Err(McpError::new(ErrorCode::MessageTooLarge, message).with("limit", limit));
         }
         // A cursor is opaque: any string, the empty one too, asks for another page.
         Ok(cursor.filter(|cursor| cursor.get().starts_with('"')).map(|cursor| cursor.get().to_owned()))
@@ -131,9 +167,14 @@ impl<'a> Listed<'a> {
         if !matches!(readable, Some(b'{' | b't' | b'f')) {
             self.skipped("has no inputSchema that is an object or a boolean", Some(&name));
         } else if !self.filter.admits(&name) {
-            self.hidden.insert(name.into_owned());
+            if self.filter.include.iter().flatten().any(|included| *included == name) {
+                self.hidden.insert(name.into_owned());
+            }
         } else if self.names.insert(name.clone().into_owned()) {
-            self.texts.push(text.to_owned());
+            if self.names.len() > 1 {
+                self.json.push(',');
+            }
+            self.json.push_str(text);
         } else {
             let message = "The server lists two tools of one name; the first one counts.";
             self.odd("WARN_MCP_DUPLICATE_TOOL", message, Some(&name));
@@ -167,7 +208,8 @@ impl<'a> Listed<'a> {
             let message = format!("{} more of the server's tools were left out.", self.untold);
             shared.warn("WARN_MCP_TOOL_SKIPPED", &message, vec![("count", self.untold.into())]);
         }
-        Tools { json: format!("[{}]", self.texts.join(",")), names: self.names }
+        self.json.push(']');
+        Tools { json: self.json, names: self.names }
     }
 }
 
@@ -175,7 +217,7 @@ impl Shared {
     /// Refuses a name that the server does not publish, before anything is sent.
     pub(super) fn check_tool(&self, name: &str) -> Result<(), McpError> {
         let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-        if names.contains(name) || self.closing.load(Ordering::Acquire) {
+        if !self.lists_tools || names.contains(name) || self.closing.load(Ordering::Acquire) {
             return Ok(());
         }
         let nearest = nearest(name, names.iter().map(String::as_str));
@@ -192,13 +234,14 @@ impl Shared {
         let timeout = terms.timeout.unwrap_or(self.timeout);
         let total = terms.total.filter(|total| *total < timeout);
         let (time, bound) = total.map_or((timeout, "timeout"), |total| (total, "maxTotalTimeout"));
-        let each = Terms { timeout: None, total: None, ..terms };
+        let begun = terms.begun.unwrap_or_else(Instant::now);
+        let each = Terms { timeout: None, total: None, begun: None, ..terms };
         // Waiting for the listing under way counts too: that one may have a longer deadline.
         let listing = async {
             let _one_at_a_time = self.listing.lock().await;
             self.list(each, meta).await.map(|tools| self.set_tools(tools))
         };
-        let listed = tokio::time::timeout(time, listing).await;
+        let listed = tokio::time::timeout(time.saturating_sub(begun.elapsed()), listing).await;
         let listed = listed.unwrap_or_else(|_| Err(self.timed_out("list", time, "list its tools", bound)));
         listed.map_err(|error| error.of_server(&self.id))
     }
@@ -218,9 +261,9 @@ impl Shared {
         tools.json
     }
 
-    /// The server says that its tools changed.
+    /// The server says that its tools changed. Before the handshake is done there is no list yet that could be old.
     pub(super) fn refresh(self: &Arc<Self>) {
-        if self.refresh_wanted.swap(true, Ordering::AcqRel) {
+        if self.negotiated.get().is_none() || self.refresh_wanted.swap(true, Ordering::AcqRel) {
             return;
         }
         let shared = self.clone();
@@ -252,38 +295,36 @@ mod tests {
 
     use super::*;
 
+    fn unfiltered() -> Listed {
+        Listed::through(ToolFilter::default(), usize::MAX)
+    }
+
     #[test]
     fn a_malformed_tool_costs_itself_alone() {
-        let filter = ToolFilter::default();
-        let mut list = Listed::through(&filter);
+        let mut list = unfiltered();
         let page = r#"{"tools":[{"name":"a","inputSchema":{"x":1e400}},7,{"inputSchema":{}},{"name":"b"},
             {"name":"c","inputSchema":null},{"name":"d","inputSchema":true},{"name":"a","inputSchema":{}}]}"#;
         assert_eq!(list.add(page).unwrap(), None);
-        assert_eq!(
-            list.texts,
-            [r#"{"name":"a","inputSchema":{"x":1e400}}"#, r#"{"name":"d","inputSchema":true}"#]
-        );
+        assert_eq!(list.json, r#"[{"name":"a","inputSchema":{"x":1e400}},{"name":"d","inputSchema":true}"#);
         assert_eq!(list.oddities.len(), 5);
     }
 
     #[test]
     fn oddities_without_number_are_counted_and_not_kept() {
-        let filter = ToolFilter::default();
-        let mut list = Listed::through(&filter);
+        let mut list = unfiltered();
         list.add(&format!(r#"{{"tools":[{}7]}}"#, "7,".repeat(999))).unwrap();
         assert_eq!((list.oddities.len(), list.untold), (ODDITIES_MAX, 1000 - ODDITIES_MAX));
     }
 
     #[test]
     fn a_repeated_page_ends_the_list_and_a_repeated_cursor_does_not() {
-        let filter = ToolFilter::default();
-        let mut list = Listed::through(&filter);
+        let mut list = unfiltered();
         let page =
             |name: &str| format!(r#"{{"tools":[{{"name":"{name}","inputSchema":{{}}}}],"nextCursor":""}}"#);
         assert_eq!(list.add(&page("a")).unwrap().as_deref(), Some("\"\""));
         assert_eq!(list.add(&page("b")).unwrap().as_deref(), Some("\"\""));
         assert_eq!(list.add(&page("a")).unwrap(), None);
-        assert_eq!(list.texts.len(), 2);
+        assert_eq!(list.names.len(), 2);
     }
 
     #[test]
@@ -291,11 +332,34 @@ mod tests {
         let tools: Vec<_> =
             (0..300).map(|index| format!(r#"{{"name":"t{index}","inputSchema":{{}}}}"#)).collect();
         let page = format!(r#"{{"tools":[{}]}}"#, tools.join(","));
-        let error = Listed::through(&ToolFilter::default()).add(&page).unwrap_err();
+        let error = unfiltered().add(&page).unwrap_err();
         assert_eq!((error.code, error.detail("count")), (ErrorCode::TooManyTools, Some(&300.into())));
         let filter = ToolFilter { include: Some(vec!["t299".into()]), exclude: None };
-        let mut list = Listed::through(&filter);
+        let mut list = Listed::through(filter, usize::MAX);
         list.add(&page).unwrap();
-        assert_eq!(list.texts.len(), 1);
+        assert_eq!(list.names.len(), 1);
+    }
+
+    #[test]
+    fn all_pages_together_hold_no_more_than_one_message_may() {
+        let mut list = Listed::through(ToolFilter::default(), 200);
+        let page = |name: &str| {
+            let tool =
+                format!(r#"{{"name":"{name}","description":"{}","inputSchema":{{}}}}"#, "x".repeat(60));
+            format!(r#"{{"tools":[{tool}],"nextCursor":"{name}"}}"#)
+        };
+        assert_eq!(list.add(&page("a")).unwrap().as_deref(), Some("\"a\""));
+        let error = list.add(&page("b")).unwrap_err();
+        assert_eq!((error.code, error.detail("limit")), (ErrorCode::MessageTooLarge, Some(&200.into())));
+    }
+
+    #[tokio::test]
+    async fn a_large_page_is_read_beside_the_io_thread_and_is_the_same_list() {
+        let page = format!(
+            r#"{{"tools":[{{"name":"a","inputSchema":{{"x":"{}"}}}}],"nextCursor":"n"}}"#,
+            "x".repeat(POOL_FROM)
+        );
+        let (list, cursor) = unfiltered().with(page).await.unwrap();
+        assert_eq!((list.names.len(), cursor.as_deref()), (1, Some("\"n\"")));
     }
 }

@@ -1,11 +1,16 @@
 //! One server's session: the engine on top of every link. It never decodes a result.
 //!
-//! - [`connect`] — from a definition to a session: spawn, handshake, listing, under one deadline
+//! - [`plan`] — what is to be connected
+//! - [`connect`] — from a plan to a session: start or reach the server, handshake, listing, under one deadline
 //! - [`failed_start`] — why there is none
 //! - [`handshake`] — which revision both sides speak
 //! - [`listing`] — which tools there are
+//! - [`subscription`] — how changes of them are heard of
 //! - [`calls`] — what is under way
 //! - [`inbox`] — what arrives
+//! - [`named`] — the plan of a server that a project names
+//! - [`on_demand`] — a session that is opened when it is needed, and again after it was lost
+//! - [`resend`] — the one call that is sent again
 //! - [`wire`] — the text of what goes out
 
 pub mod calls;
@@ -14,11 +19,19 @@ mod failed_start;
 mod handshake;
 mod inbox;
 pub mod listing;
+mod named;
+pub mod on_demand;
+mod plan;
+mod resend;
+mod subscription;
 mod wire;
 
-pub use connect::{Plan, Welcome, connect};
+pub use connect::{Welcome, connect, connect_through};
+pub use inbox::Question;
+pub use plan::{Plan, Server};
 
 use std::collections::HashSet;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -28,6 +41,7 @@ use tokio::sync::watch;
 
 use self::calls::{Calls, Expired, Outcome, Settle, Terms};
 use self::handshake::Negotiated;
+use self::subscription::Subscription;
 use crate::error::{ErrorCode, McpError};
 use crate::link::{End, Frame, FrameKind, Link, Sent};
 use crate::policy::definition::ToolFilter;
@@ -71,13 +85,14 @@ pub trait Owner: Send + Sync + 'static {
 }
 
 /// One thing that happened.
-#[derive(Debug)]
 pub enum Event {
     StderrLine(String),
     /// The `params` of `notifications/message`, redacted.
     Log(Value),
     /// The new list: a JSON array.
     ToolsChanged(String),
+    /// The server asks the user something in mid-call. Only where [`Plan::answers_input`] says so; to be answered.
+    InputRequired(Question),
     Warning {
         code: &'static str,
         message: String,
@@ -85,6 +100,20 @@ pub enum Event {
     },
     /// The last one, but for a log message that was still on the pool. Only of a session that was connected.
     Closed(CloseInfo),
+}
+
+impl fmt::Debug for Event {
+    /// What happened: tools are handed on as the server wrote them.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::StderrLine(line) => write!(formatter, "StderrLine({line:?})"),
+            Self::Log(params) => write!(formatter, "Log({params})"),
+            Self::ToolsChanged(tools) => write!(formatter, "ToolsChanged({} bytes)", tools.len()),
+            Self::Warning { code, message, .. } => write!(formatter, "Warning({code}: {message})"),
+            Self::InputRequired { .. } => write!(formatter, "InputRequired"),
+            Self::Closed(info) => write!(formatter, "Closed({info:?})"),
+        }
+    }
 }
 
 /// One call, as the caller wants it.
@@ -103,9 +132,14 @@ pub(crate) struct Shared {
     id: String,
     filter: ToolFilter,
     redactor: Redactor,
+    /// As opposed to a server that was there before.
+    is_process: bool,
+    lists_tools: bool,
+    answers_input: bool,
     listens: Listens,
     waits: Waits,
     timeout: Duration,
+    max_message_bytes: usize,
     runtime: tokio::runtime::Handle,
     owner: Arc<dyn Owner>,
     link: OnceLock<Arc<dyn Link>>,
@@ -115,11 +149,16 @@ pub(crate) struct Shared {
     /// One listing at a time; a refresh that is wanted while one waits is the same refresh.
     listing: tokio::sync::Mutex<()>,
     refresh_wanted: AtomicBool,
+    subscription: Subscription,
+    /// Lists that were made for calls to be sent again.
+    listings: AtomicU64,
     closing: AtomicBool,
     life: Mutex<Life>,
     closed: watch::Sender<Option<CloseInfo>>,
     /// Names that the server was to inherit and that are not set.
     missing: Vec<String>,
+    /// Requests of the server that the host is to answer, by the text of their ids.
+    inputs: Mutex<HashSet<String>>,
     unknown: AtomicU64,
     handshake_ms: AtomicU64,
 }
@@ -178,6 +217,18 @@ impl Session {
     /// Ends the session: pending calls reject at once, then the server is stopped. Idempotent.
     pub fn close(&self, reason: Reason) {
         self.0.close(reason);
+    }
+
+    /// Whether it can take no call any more: it is ending, or has ended.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        self.0.closing.load(Ordering::Acquire)
+    }
+
+    /// Whether nothing of it is left.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.0.closed.borrow().is_some()
     }
 
     /// How it ended, once it has.
@@ -272,8 +323,9 @@ impl Shared {
     /// Takes a call back and tells the server, unless nothing was sent yet. `initialize` is never cancelled on the wire: the
     /// process is stopped instead (2025-11-25, cancellation).
     fn give_up(&self, id: u64) -> Option<Settle> {
+        let current = self.calls.current(id);
         let settle = self.calls.withdraw(id)?;
-        self.tell_cancelled(id);
+        self.tell_cancelled(current);
         Some(settle)
     }
 
@@ -327,6 +379,7 @@ impl Shared {
                 .caused_by(error.clone())
         };
         self.calls.end(error, &later);
+        self.subscription.end();
         let shared = self.clone();
         self.runtime.spawn(async move {
             let end = match shared.link.get() {
@@ -349,6 +402,10 @@ impl Shared {
         if let Some(info) = ended {
             self.owner.heard(Event::Closed(info));
         }
+    }
+
+    fn is_connected(&self) -> bool {
+        self.life.lock().unwrap_or_else(PoisonError::into_inner).is_connected
     }
 
     async fn until_closed(&self) -> CloseInfo {

@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::fmt::Write;
 
 use rmcp::model::{
-    ClientCapabilities, Implementation, InitializeRequestParams, ProtocolVersion, RequestMetaObject,
+    ClientCapabilities, ElicitationCapability, Implementation, InitializeRequestParams, ProtocolVersion,
+    RequestMetaObject,
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -16,7 +17,7 @@ use crate::link::fields::members;
 const IN_PLACE_FROM: usize = 64 * 1024;
 
 /// The `_meta` of one request, before it is text.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Meta<'a> {
     /// The JSON object the caller gave.
     pub given: Option<&'a str>,
@@ -61,6 +62,12 @@ fn around(before: &str, mut text: String, after: &str) -> String {
     text
 }
 
+/// The frame of a request under another id.
+#[must_use]
+pub(super) fn with_id(request: &str, id: u64, next: u64) -> String {
+    request.replacen(&format!(r#""id":{id},"#), &format!(r#""id":{next},"#), 1)
+}
+
 /// The frame of a notification.
 #[must_use]
 pub(super) fn notification(method: &str, params: Option<&str>) -> String {
@@ -74,7 +81,7 @@ pub(super) fn cancelled(id: u64) -> String {
     notification("notifications/cancelled", Some(&format!(r#"{{"requestId":{id}}}"#)))
 }
 
-/// The answer to a request of the server: `id` is the text of its id. Only `ping` is served; no capability is declared.
+/// The answer to a request of the server: `id` is the text of its id. Only `ping` is served here.
 #[must_use]
 pub(super) fn answer(id: &str, method: &str) -> String {
     if method == "ping" {
@@ -82,6 +89,18 @@ pub(super) fn answer(id: &str, method: &str) -> String {
     }
     let message = quoted(&format!("this client does not offer {method}"));
     format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32601,"message":{message}}}}}"#)
+}
+
+/// What the host answers to a question of the server: the text of a result, or what went wrong.
+#[must_use]
+pub(super) fn answer_input(id: &str, outcome: Result<String, String>) -> String {
+    match outcome {
+        Ok(result) => format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#),
+        Err(message) => {
+            let message = quoted(&message);
+            format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32603,"message":{message}}}}}"#)
+        }
+    }
 }
 
 /// The params of `tools/call`; `arguments` is the text of a JSON object.
@@ -118,15 +137,23 @@ pub(super) fn params(given: Option<&str>, meta: Meta<'_>) -> Result<Option<Strin
     Ok(Some(join(kept.into_iter().chain([(r#""_meta""#, meta.as_str())]))))
 }
 
-/// The params of `initialize`. No capability is declared: what is not declared is not asked for.
-pub(super) fn initialize(version: &ProtocolVersion) -> Result<String, McpError> {
-    let params = InitializeRequestParams::new(ClientCapabilities::default(), client());
+/// The params of `initialize`.
+pub(super) fn initialize(version: &ProtocolVersion, answers_input: bool) -> Result<String, McpError> {
+    let params = InitializeRequestParams::new(capabilities(answers_input), client());
     to_text(&params.with_protocol_version(version.clone()))
 }
 
 /// Version, client and capabilities, as revisions from 2026-07-28 on want them in the `_meta` of every request.
-pub(super) fn modern_meta(version: &ProtocolVersion) -> Result<String, McpError> {
-    to_text(&RequestMetaObject::with_client_context(version.clone(), client(), ClientCapabilities::default()))
+pub(super) fn modern_meta(version: &ProtocolVersion, answers_input: bool) -> Result<String, McpError> {
+    let capabilities = capabilities(answers_input);
+    to_text(&RequestMetaObject::with_client_context(version.clone(), client(), capabilities))
+}
+
+/// What is not declared is not asked for.
+fn capabilities(answers_input: bool) -> ClientCapabilities {
+    let mut capabilities = ClientCapabilities::default();
+    capabilities.elicitation = answers_input.then(ElicitationCapability::default);
+    capabilities
 }
 
 /// A JSON string.
@@ -183,6 +210,7 @@ mod tests {
         assert_eq!(params, r#"{"name":"a\"b","arguments":{"x":1e400,"__proto__":"\ud800"}}"#);
         let expected = r#"{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{}}"#;
         assert_eq!(request(4, "tools/call", Some("{}")), expected);
+        assert_eq!(with_id(expected, 4, 5), request(5, "tools/call", Some("{}")));
     }
 
     #[test]
@@ -223,7 +251,7 @@ mod tests {
 
     #[test]
     fn a_modern_request_names_version_client_and_capabilities() {
-        let modern = modern_meta(&ProtocolVersion::V_2026_07_28).unwrap();
+        let modern = modern_meta(&ProtocolVersion::V_2026_07_28, false).unwrap();
         let text = params(None, Meta { modern: Some(&modern), ..Meta::default() }).unwrap().unwrap();
         let params: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(params["_meta"]["io.modelcontextprotocol/protocolVersion"], "2026-07-28");

@@ -1,10 +1,12 @@
 //! A server as a child process: lines on its stdout, a pipe to its stdin, the tail of its stderr.
 //!
+//! - [`intake`] — what the server says, from bytes to arrivals
 //! - [`lines`], [`oversize`] — bytes in, bounded lines out; whose answer an over-long line was
 //! - [`pipe`] — the way out
 //! - [`read`] — reading a non-blocking pipe
 //! - [`stderr`], [`noise`] — what the server says beside the protocol
 
+pub mod intake;
 pub mod lines;
 pub mod noise;
 pub mod oversize;
@@ -21,13 +23,12 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::sync::{Notify, OnceCell, watch};
 
-use self::lines::{Chunk, Lines};
+use self::intake::Intake;
 use self::noise::Noise;
 use self::pipe::Pipe;
 use self::read::{LAST_READ_MAX, Read, read_now, read_some};
 use self::stderr::{Stderr, telling_line};
-use super::envelope;
-use super::{Arrival, End, Frame, Gone, Link, POOL_FROM, Receiver, STDERR_IN_ERRORS, Sent};
+use super::{Arrival, End, Frame, Gone, Link, Receiver, STDERR_IN_ERRORS, Sent};
 use crate::error::{ErrorCode, McpError};
 use crate::policy::redact::Redactor;
 use crate::process::pipes::{self, Output};
@@ -58,7 +59,7 @@ pub struct Stdio {
     process: Process,
     pipe: Pipe,
     stderr: Stderr,
-    noise: Noise,
+    noise: Arc<Noise>,
     received: AtomicU64,
     /// The server has stopped reading its stdin, which only a write finds out.
     deaf: Notify,
@@ -78,7 +79,7 @@ pub async fn open(opening: Opening, receiver: Arc<dyn Receiver>) -> Result<Arc<S
         server: opening.server,
         pipe: Pipe::new(spawned.stdin).map_err(internal)?,
         stderr: Stderr::new(opening.redactor.clone()),
-        noise: Noise::new(opening.redactor),
+        noise: Arc::new(Noise::new(opening.redactor)),
         received: AtomicU64::new(0),
         deaf: Notify::new(),
         end: OnceCell::new(),
@@ -163,7 +164,7 @@ impl Stdio {
 
     /// Reads until nothing more can come; an error is the server's breach of the protocol.
     async fn read(&self, stdout: &mut Output, limit: usize, receiver: &dyn Receiver) -> Result<(), McpError> {
-        let mut lines = Lines::new(limit);
+        let mut intake = Intake::new(self.server.clone(), limit, self.noise.clone());
         let mut last_bytes = None;
         let mut is_wide = false;
         // Most servers that stop reading are about to leave, and then there is more to say.
@@ -173,7 +174,7 @@ impl Stdio {
         };
         let mut deaf = pin!(deaf);
         loop {
-            let space = lines.space();
+            let space = intake.space();
             let before = space.len();
             let read = match last_bytes {
                 None => tokio::select! {
@@ -188,73 +189,17 @@ impl Stdio {
             if read != Read::Some {
                 break;
             }
-            let count = (lines.length() - before) as u64;
+            let count = (intake.length() - before) as u64;
             self.received.fetch_add(count, Ordering::Relaxed);
             last_bytes = last_bytes.map(|bytes| bytes + count);
-            while let Some(chunk) = lines.next_chunk() {
-                match chunk {
-                    Chunk::Line(line) => self.line(line, receiver).await,
-                    Chunk::TooLarge { id: Some(id) } => receiver.arrived(Arrival::TooLarge { id, limit }),
-                    Chunk::TooLarge { id: None } => {
-                        return Err(self.too_large(limit, "answers no call that could be told"));
-                    }
-                }
-            }
-            if !is_wide && lines.length() > WIDEN_FROM {
+            intake.deliver(receiver).await?;
+            if !is_wide && intake.length() > WIDEN_FROM {
                 is_wide = true;
                 pipes::widen(stdout);
             }
-            if lines.is_endless() {
-                return Err(self.too_large(limit, "had no end after four times of it"));
-            }
         }
-        if let Some(rest) = lines.rest() {
-            self.line(rest, receiver).await;
-        }
+        intake.finish(receiver).await;
         Ok(())
-    }
-
-    async fn line(&self, line: Vec<u8>, receiver: &dyn Receiver) {
-        let messages = if line.len() > POOL_FROM {
-            match tokio::task::spawn_blocking(|| envelope::parse_owned(text(line))).await {
-                Ok(messages) => messages,
-                // Ends the link, which settles the call that the message may have answered.
-                Err(lost) if lost.is_panic() => std::panic::resume_unwind(lost.into_panic()),
-                Err(_) => return,
-            }
-        } else {
-            envelope::parse_owned(text(line))
-        };
-        match messages {
-            Ok(messages) => {
-                for message in messages {
-                    receiver.arrived(Arrival::Message(message));
-                }
-            }
-            Err(noise) => self.heard_noise(&noise, receiver),
-        }
-    }
-
-    fn heard_noise(&self, line: &str, receiver: &dyn Receiver) {
-        if line.trim_matches(envelope::is_json_space).is_empty() {
-            return;
-        }
-        if self.noise.heard(line) {
-            let message = "The server printed a line on stdout that is no MCP message; it was skipped. Servers log to stderr.";
-            receiver.warning(
-                "WARN_MCP_STDOUT_NOISE",
-                message,
-                vec![("samples", self.noise.samples().into())],
-            );
-        }
-    }
-
-    fn too_large(&self, limit: usize, why: &str) -> McpError {
-        let server = &self.server;
-        let message = format!(
-            "The server {server} sent a message over the limit of {limit} bytes that {why}; raise maxMessageBytes if it is legitimate."
-        );
-        McpError::new(ErrorCode::MessageTooLarge, message).with("limit", limit)
     }
 
     /// What there is to say of a server that has left, or has closed this pipe.
@@ -339,11 +284,6 @@ impl Link for Stdio {
             ("skippedLineSamples", self.noise.samples().into()),
         ]
     }
-}
-
-/// JSON is UTF-8; a server that slips is read with U+FFFD in place of the bad bytes, as the official client does (BR-29).
-fn text(line: Vec<u8>) -> String {
-    String::from_utf8(line).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 fn not_started(error: &SpawnError) -> McpError {

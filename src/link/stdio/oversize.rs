@@ -96,10 +96,15 @@ impl IdFinder {
     }
 
     fn end_member(&mut self) {
-        if self.in_value && self.key == b"id" && !self.value.is_empty() && self.value.len() < ID_MAX {
-            self.id = String::from_utf8(std::mem::take(&mut self.value)).ok();
+        // The last of two equal members counts, as everywhere.
+        match self.key.as_slice() {
+            b"id" if self.in_value => {
+                let is_whole = !self.value.is_empty() && self.value.len() < ID_MAX;
+                self.id = String::from_utf8(std::mem::take(&mut self.value)).ok().filter(|_| is_whole);
+            }
+            b"method" if self.in_value => self.asks = self.value != b"null",
+            _ => {}
         }
-        self.asks |= self.in_value && self.key == b"method" && self.value != b"null";
         self.in_value = false;
         self.key.clear();
         self.value.clear();
@@ -134,6 +139,7 @@ mod tests {
         }
         assert_eq!(id_of(r#"{"id":7,"method":null,"result":{}}"#).as_deref(), Some("7"));
         assert_eq!(id_of(r#"{"id":"7","result":{}}"#).as_deref(), Some("\"7\""));
+        assert_eq!(id_of(r#"{"id":1,"method":"m","result":{},"method":null,"id":7}"#).as_deref(), Some("7"));
     }
 
     #[test]
@@ -148,6 +154,7 @@ mod tests {
             r#"{"id":7}{"id":7}"#,
             r#"junk {"id":7}"#,
             r#"{"id":{"a":1}}"#,
+            r#"{"id":7,"id":{"a":1}}"#,
             r#"{"a":"id","b":7}"#,
             r#"{"id":7,"method":"sampling/createMessage"}"#,
             r#"{"method":"x","id":7}"#,

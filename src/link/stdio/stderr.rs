@@ -34,7 +34,7 @@ pub fn telling_line(stderr: &str) -> Option<&str> {
         .rfind(|line| line.contains("rror:"))
         .or_else(|| lines.clone().find(misses))
         .or_else(|| lines.next_back())?;
-    Some(&line[..line.floor_char_boundary(QUOTED_MAX)])
+    line.get(..line.floor_char_boundary(QUOTED_MAX))
 }
 
 /// Reads what the server writes beside the protocol.

@@ -10,7 +10,7 @@ mod values;
 use std::collections::HashMap;
 use std::fmt;
 
-pub use names::name_is_capability;
+pub use names::{Vocabulary, name_is_capability};
 pub(super) use values::secret_parts;
 pub use values::value_format;
 

@@ -3,6 +3,9 @@
 //! Each rule looks at a bounded piece of text from a place a literal marks, or walks a run of characters that no other
 //! place walks again: the time is linear in the value. Placeholders (`${TOKEN}`, `<token>`, `xxxx`, `****`) are no secrets.
 
+mod marked;
+
+use self::marked::{account_key, aws_secret, bot_token, composed, signed_url};
 use super::formats::{FORMATS, Format, base64, base64url};
 use aho_corasick::AhoCorasick;
 use memchr::memmem;
@@ -15,8 +18,18 @@ const LONGEST_JWT_HEADER: usize = 4096;
 
 type Rule = fn(&str) -> Option<&'static str>;
 
-const RULES: &[Rule] =
-    &[private_key, prefixed, web_token, url_password, authorization, aws_secret, account_key, bot_token];
+const RULES: &[Rule] = &[
+    private_key,
+    prefixed,
+    web_token,
+    url_password,
+    authorization,
+    aws_secret,
+    account_key,
+    bot_token,
+    composed,
+    signed_url,
+];
 
 /// The known token format a value has, in words for a message: `Some("a GitHub token")`. Linear time.
 #[must_use]
@@ -56,9 +69,9 @@ fn prefixed(value: &str) -> Option<&'static str> {
 
 fn is_token(format: &Format, body: &[u8]) -> bool {
     body.len() >= format.least
-        && !is_placeholder(body)
         // `sk-` also begins names made of words: `sk-learn-linear-regression`.
         && (format.prefix != "sk-" || !is_hyphenated_words(body))
+        && !is_placeholder(body)
 }
 
 fn is_hyphenated_words(body: &[u8]) -> bool {
@@ -96,6 +109,10 @@ fn names_algorithm(header: &[u8]) -> bool {
 /// RFC 7468 and its older kin: `-----BEGIN … PRIVATE KEY-----`.
 fn private_key(value: &str) -> Option<&'static str> {
     const BEGIN: &str = "-----BEGIN ";
+    const PUTTY: &str = "PuTTY-User-Key-File-";
+    if value.contains(PUTTY) && value.contains("Private-Lines:") {
+        return Some("a private key");
+    }
     memmem::find_iter(value.as_bytes(), BEGIN).find_map(|start| {
         let label = run(
             &value.as_bytes()[start + BEGIN.len()..],
@@ -117,11 +134,13 @@ fn url_passwords(value: &str) -> impl Iterator<Item = &str> {
         if at == 0 || !value.as_bytes()[at - 1].is_ascii_alphanumeric() {
             return None;
         }
-        let rest = &value[at + MARK.len()..];
+        let rest = value.get(at + MARK.len()..).unwrap_or_default();
         let ends = |letter: char| {
             matches!(letter, '/' | '?' | '#' | '"' | '\'' | '`' | '<' | '>' | '\\') || letter.is_whitespace()
         };
         let authority = rest.split(ends).next().unwrap_or_default();
+        #[cfg(test)]
+        work::count(authority.len() + 1);
         let (user_info, _) = authority.rsplit_once('@')?;
         let (_, password) = user_info.split_once(':')?;
         (!password.is_empty() && !is_placeholder(password.as_bytes())).then_some(password)
@@ -153,16 +172,15 @@ fn authorizations(value: &str) -> impl Iterator<Item = (Scheme, &str)> {
         if !starts_token(bytes, at) {
             return None;
         }
-        let rest = &value[at + name.len()..];
+        let rest = value.get(at + name.len()..).unwrap_or_default();
         let credentials = rest.strip_prefix(' ').or_else(|| rest.strip_prefix("%20"))?;
-        let token = run(
-            credentials.as_bytes(),
-            |byte| base64url(byte) || base64(byte) || matches!(byte, b'.' | b'~'),
-            usize::MAX,
-        );
-        let token = &credentials
-            [..token.len() + run(&credentials.as_bytes()[token.len()..], |byte| byte == b'=', 2).len()];
-        let is_header = begins_header_value(&value[..at]) && !credentials[token.len()..].starts_with(' ');
+        let bytes = credentials.as_bytes();
+        let is_credential = |byte| base64url(byte) || base64(byte) || matches!(byte, b'.' | b'~');
+        let length = run(bytes, is_credential, usize::MAX).len();
+        let padding = run(&bytes[length..], |byte| byte == b'=', 2).len();
+        let (token, after) = credentials.split_at(length + padding);
+        let before = value.get(..at).unwrap_or_default();
+        let is_header = begins_header_value(before) && !after.starts_with(' ');
         let genuine = match scheme {
             Scheme::Bearer => is_bearer_token(token, is_header),
             Scheme::Basic => basic_password(token).is_some(),
@@ -196,66 +214,12 @@ fn basic_password(credentials: &str) -> Option<String> {
         .then(|| password.to_owned())
 }
 
-/// An access key id names a key and is no secret; the 40 characters that belong to it have no mark of their own, so they
-/// count where the id or their name stands in the same value.
-fn aws_secret(value: &str) -> Option<&'static str> {
-    let bytes = value.as_bytes();
-    let has_id = || {
-        ["AKIA", "ASIA"].into_iter().any(|mark| {
-            memmem::find_iter(bytes, mark).any(|at| {
-                let id = run(&bytes[at..], |byte| byte.is_ascii_uppercase() || byte.is_ascii_digit(), 21);
-                id.len() == 20 && starts_token(bytes, at)
-            })
-        })
-    };
-    let has_name = || {
-        let lower = value.to_ascii_lowercase();
-        ["secret_access_key", "secretaccesskey"]
-            .into_iter()
-            .any(|name| memmem::find(lower.as_bytes(), name.as_bytes()).is_some())
-    };
-    let is_secret = |run: &[u8]| {
-        run.len() == 40
-            && run.iter().any(u8::is_ascii_lowercase)
-            && run.iter().any(u8::is_ascii_uppercase)
-            && run.iter().any(u8::is_ascii_digit)
-    };
-    let mut runs = bytes.split(|byte| !base64(*byte));
-    (runs.any(is_secret) && (has_id() || has_name())).then_some("an AWS secret key")
-}
-
-/// The keys in connection strings of Azure storage, Service Bus and Event Hubs, and the password in those of ADO.NET.
-fn account_key(value: &str) -> Option<&'static str> {
-    let mut pairs = 0;
-    let mut what = None;
-    for (name, text) in value.split(';').filter_map(|pair| pair.split_once('=')) {
-        pairs += 1;
-        let name = name.trim().to_ascii_lowercase();
-        let text = text.trim();
-        let is_key = matches!(name.as_str(), "accountkey" | "sharedaccesskey")
-            && run(text.as_bytes(), base64, 40).len() == 40;
-        let is_password = matches!(name.as_str(), "password" | "pwd") && !text.is_empty();
-        if (is_key || is_password) && !is_placeholder(text.as_bytes()) {
-            what = Some("a connection string with a password or key");
-        }
-    }
-    what.filter(|_| pairs >= 2)
-}
-
-/// Telegram: the bot's number, a colon and 35 characters that begin with `A`.
-fn bot_token(value: &str) -> Option<&'static str> {
-    let bytes = value.as_bytes();
-    memmem::find_iter(bytes, ":A").find_map(|colon| {
-        let digits = bytes[..colon].iter().rev().take(17).take_while(|byte| byte.is_ascii_digit()).count();
-        let secret = run(&bytes[colon + 1..], base64url, 36);
-        ((8..=16).contains(&digits) && secret.len() == 35 && !is_placeholder(secret))
-            .then_some("a Telegram bot token")
-    })
-}
-
 /// The characters at the start that belong to an alphabet, at most `most` of them.
 fn run(bytes: &[u8], alphabet: fn(u8) -> bool, most: usize) -> &[u8] {
-    &bytes[..bytes.iter().take(most).take_while(|byte| alphabet(**byte)).count()]
+    let run = &bytes[..bytes.iter().take(most).take_while(|byte| alphabet(**byte)).count()];
+    #[cfg(test)]
+    work::count(run.len() + 1);
+    run
 }
 
 /// Nothing that could belong to a longer word stands before: `%3D` is an escape, and the hyphens of `--` begin an option.
@@ -273,6 +237,8 @@ fn starts_token(bytes: &[u8], at: usize) -> bool {
 /// `****`, `xxxx`, `your_token_here`.
 fn is_placeholder(text: &[u8]) -> bool {
     const MARKS: [&[u8]; 5] = [b"xxxx", b"your", b"placeholder", b"redacted", b"changeme"];
+    #[cfg(test)]
+    work::count(text.len().min(LOOKED_AT));
     let text = &text[..text.len().min(LOOKED_AT)];
     let enclosed = |open: &[u8], close: &[u8]| {
         text.starts_with(open) && text.ends_with(close) && text.len() > open.len()
@@ -296,6 +262,8 @@ fn is_placeholder(text: &[u8]) -> bool {
 
 /// Standard and URL-safe base64 alike, padding or none; stops at what is neither.
 fn base64_decoded(text: &str) -> Vec<u8> {
+    #[cfg(test)]
+    work::count(text.len());
     let mut decoded = Vec::with_capacity(text.len() * 3 / 4);
     let (mut bits, mut count) = (0_u32, 0);
     for byte in text.bytes() {
@@ -334,3 +302,23 @@ fn percent_decoded(text: &str) -> String {
 
 #[cfg(test)]
 mod tests;
+
+/// Bytes looked at from a place that a mark has found: all that could look at a byte more than once for each rule.
+#[cfg(test)]
+mod work {
+    use std::cell::Cell;
+
+    thread_local! {
+        static DONE: Cell<usize> = const { Cell::new(0) };
+    }
+
+    pub(super) fn count(bytes: usize) {
+        DONE.set(DONE.get() + bytes);
+    }
+
+    pub(super) fn of(judge: impl FnOnce()) -> usize {
+        DONE.set(0);
+        judge();
+        DONE.get()
+    }
+}

@@ -6,7 +6,7 @@ use std::fmt::Write;
 /// HTML (Go); in ASCII, with upper case digits and without quotes and the `+` of base64 too (.NET).
 pub(super) fn in_json(text: &str) -> Vec<String> {
     let Ok(quoted) = serde_json::to_string(text) else { return Vec::new() };
-    let escaped = quoted[1..quoted.len() - 1].to_owned();
+    let escaped = quoted.get(1..quoted.len() - 1).unwrap_or_default().to_owned();
     let ascii = by_number(&escaped, |letter| !letter.is_ascii(), false);
     let go = by_number(&escaped, |letter| "<>&".contains(letter), false);
     let unescaped = escaped.replace("\\\"", "\"");
@@ -40,8 +40,8 @@ pub(super) fn percent_escaped(text: &str) -> Vec<String> {
     const WHOLE_URI: &[u8] = b"-_.~!*'();/?:@&=+$,#";
     let mut forms = Vec::new();
     for kept in [STRICT, COMPONENT, WHOLE_URI] {
-        forms.push(escape(text, kept, "0123456789ABCDEF"));
-        forms.push(escape(text, kept, "0123456789abcdef"));
+        forms.push(escape(text, kept, b"0123456789ABCDEF"));
+        forms.push(escape(text, kept, b"0123456789abcdef"));
     }
     if text.contains(' ') {
         forms.extend([forms[0].replace("%20", "+"), forms[1].replace("%20", "+")]);
@@ -49,16 +49,14 @@ pub(super) fn percent_escaped(text: &str) -> Vec<String> {
     forms
 }
 
-fn escape(text: &str, kept: &[u8], digits: &str) -> String {
+fn escape(text: &str, kept: &[u8], digits: &[u8; 16]) -> String {
     let mut escaped = String::with_capacity(text.len());
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || kept.contains(&byte) {
             escaped.push(char::from(byte));
         } else {
-            let (high, low) = (usize::from(byte >> 4), usize::from(byte & 15));
-            escaped.push('%');
-            escaped.push_str(&digits[high..=high]);
-            escaped.push_str(&digits[low..=low]);
+            let digit = |four: u8| char::from(digits[usize::from(four)]);
+            escaped.extend(['%', digit(byte >> 4), digit(byte & 15)]);
         }
     }
     escaped
@@ -81,7 +79,7 @@ pub(super) fn in_base64(text: &str) -> Vec<String> {
             // `before` bytes reach into the first 0, 2 or 3 characters; a last character that is not full reaches beyond the end.
             let from = (before * 8).div_ceil(6);
             let to = shifted.len() * 8 / 6;
-            forms.push(encoded[from..to].to_owned());
+            forms.push(encoded.get(from..to).unwrap_or_default().to_owned());
         }
         forms.push(alone);
     }

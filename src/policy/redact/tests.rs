@@ -259,3 +259,24 @@ fn a_redactor_may_be_shared_between_threads() {
     fn shareable<T: Send + Sync + Clone>() {}
     shareable::<Redactor>();
 }
+
+#[test]
+fn what_is_learned_later_is_looked_for_in_every_clone() {
+    let redactor = redactor(&[("DEPLOY_TOKEN", SECRET)]);
+    let clone = redactor.clone();
+    let header = |value: &str| ("Authorization".to_owned(), format!("Bearer {value}"));
+    clone.learn(&[header("first-token-4711")]);
+    clone.learn(&[header("second-token-4712")]);
+    let text = format!("first-token-4711 second-token-4712 {SECRET}");
+    assert_eq!(redactor.text(&text), "«Authorization» «Authorization» «DEPLOY_TOKEN»");
+}
+
+#[test]
+fn the_oldest_of_too_many_learned_values_is_forgotten() {
+    let redactor = redactor(&[]);
+    for index in 0..=LEARNED_MAX {
+        redactor.learn(&[("API_TOKEN".to_owned(), format!("token-number-{index:04}"))]);
+    }
+    assert_eq!(redactor.text("token-number-0000"), "token-number-0000");
+    assert_eq!(redactor.text(&format!("token-number-{LEARNED_MAX:04}")), "«API_TOKEN»");
+}

@@ -86,6 +86,18 @@ fn ordinary_values_have_no_format() {
         "ssh://git@github.com/acme/tools.git",
         "user:name@example.com",
         "sk-SK",
+        "secret_santa_list_of_the_whole_department_2024",
+        "fc-barcelona",
+        "pul-over",
+        "BSA-approved",
+        "sl.ack",
+        "1//0",
+        "access-production-database-read-only",
+        "api_org_chart",
+        "oy2k",
+        "dp.pt.br",
+        "re_export_all_the_things_from_this_module",
+        "nsec1",
         "sk-learn-linear-regression-model",
         "risk-assessment-of-2024-and-later",
         "task-sk-abcdefghijklmnopqrst",
@@ -155,30 +167,85 @@ fn a_telegram_bot_token_is_found() {
     assert_format(&format!("{}:A{}", "1".repeat(20), body(34)), None);
 }
 
-/// A rule that read on from every mark to the end of the value would not come back from these: the square of a mebibyte.
+/// What marks a place for some rule, so that one that read on from every mark to the end would do the square of the work.
+const HOSTILE: [&str; 25] = [
+    "sk-",
+    "-sk-",
+    " ghp_",
+    "bearer ",
+    "bearer%20",
+    "%20bearer",
+    "basic ",
+    " Bearer a",
+    "eyJ.",
+    "eyJ-",
+    ".eyJa",
+    "eyJa.eyJa",
+    "eyJrIjoi.",
+    "://",
+    "a://a:",
+    "a://",
+    "-----BEGIN ",
+    ":A",
+    "1:A",
+    "AKIA",
+    "a=b;",
+    "@",
+    "Q~",
+    ".",
+    "&sig=",
+];
+
 #[test]
-fn hostile_values_of_a_mebibyte_are_judged() {
-    for unit in [
-        "sk-",
-        "bearer ",
-        "bearer%20",
-        "basic ",
-        "eyJ.",
-        "eyJ-",
-        "://",
-        "a://a:",
-        "-----BEGIN ",
-        ":A",
-        "AKIA",
-        "a=b;",
-        "eyJa.eyJa",
-        "@",
-    ] {
-        let value = unit.repeat((1 << 20) / unit.len());
-        assert_eq!(value_format(&value), None, "{unit}");
+fn the_work_on_a_mebibyte_grows_with_its_length_and_not_with_its_square() {
+    let work = |unit: &str, length: usize| {
+        let value = unit.repeat(length / unit.len());
+        work::of(|| assert_eq!(value_format(&value), None, "{unit}"))
+    };
+    for unit in HOSTILE {
+        let (part, whole) = (work(unit, 1 << 14), work(unit, 1 << 20));
+        // From each place a bounded number of bytes, once to read and once to tell from a placeholder.
+        assert!(whole <= (2 * LOOKED_AT) << 20, "{unit}: {whole} bytes looked at");
+        assert!(whole <= 70 * part + (1 << 16), "{unit}: {part} bytes, then {whole}");
     }
-    let at_the_end = format!("{} ghp_{}", "-sk-bearer ".repeat(100_000), hex(36));
-    assert_format(&at_the_end, Some("a GitHub token"));
+}
+
+#[test]
+fn a_token_at_the_end_of_a_long_value_is_found() {
+    for unit in HOSTILE {
+        let value = format!("{} ghp_{}", unit.repeat((1 << 15) / unit.len()), hex(36));
+        assert_eq!(value_format(&value), Some("a GitHub token"), "{unit}");
+    }
+}
+
+#[test]
+fn tokens_with_a_mark_in_their_middle_are_found() {
+    assert_format(&format!("ab~8Q~{}", body(34)), Some("an Azure client secret"));
+    assert_format(&format!("secret=abc8Q~{}", body(31)), Some("an Azure client secret"));
+    assert_format(&format!("abcdQ~{}", body(34)), None);
+    assert_format(&format!("{}.atlasv1.{}", body(14), body(67)), Some("a Terraform token"));
+    assert_format(&format!("pat{}.{}", body(14), hex(64)), Some("an Airtable token"));
+    assert_format(&format!("{}.{}", body(17), hex(64)), None);
+    assert_format(&format!("{}AZDO{}", body(76), body(4)), Some("an Azure DevOps token"));
+    assert_format("compat.0123456789abcdef", None);
+}
+
+#[test]
+fn a_signed_url_is_found_and_another_query_is_not() {
+    let what = Some("a signed URL");
+    let signature = format!("{}%3D", body(43));
+    assert_format(&format!("https://a.blob.core.windows.net/c?sv=2024-01-01&sig={signature}"), what);
+    assert_format(&format!("https://b.s3.amazonaws.com/k?X-Amz-Date=1&X-Amz-Signature={}", hex(64)), what);
+    assert_format("https://example.com/?sig=v1&design=modern", None);
+    assert_format(&format!("https://example.com/?design={signature}"), None);
+    assert_format("https://example.com/?sv=1&sig=<signature that you were given by the portal>", None);
+}
+
+#[test]
+fn a_key_of_putty_is_a_private_key() {
+    let key = "PuTTY-User-Key-File-3: ssh-ed25519\nPublic-Lines: 2\nAAAA\nPrivate-Lines: 1\nAAAA\n";
+    assert_format(key, Some("a private key"));
+    assert_format("PuTTY-User-Key-File-3 is the first line", None);
 }
 
 #[test]

@@ -1,0 +1,82 @@
+//! When a stream that ended is asked for again: after gaps that grow, and not for ever.
+
+use std::time::{Duration, Instant};
+
+/// Streams that brought nothing, one after the other, before nobody asks any more.
+const FRUITLESS_MAX: u32 = 5;
+/// Where the server says nothing.
+const FIRST_GAP: Duration = Duration::from_secs(1);
+/// A server that wants to be asked within a millisecond is asked no sooner.
+const SHORTEST_GAP: Duration = Duration::from_millis(100);
+const LONGEST_GAP: Duration = Duration::from_secs(30);
+/// A stream that was open for so long did what it is for, whether anything came or not.
+const LONG_ENOUGH: Duration = Duration::from_secs(10);
+
+#[derive(Debug)]
+pub(super) struct Reconnects {
+    /// The `retry` of the last event that had one: it holds from then on.
+    asked: Option<Duration>,
+    fruitless: u32,
+    opened: Instant,
+}
+
+impl Reconnects {
+    pub(super) fn new() -> Self {
+        Self { asked: None, fruitless: 0, opened: Instant::now() }
+    }
+
+    /// The server says how long to wait.
+    pub(super) fn asked(&mut self, time: Duration) {
+        self.asked = Some(time);
+    }
+
+    pub(super) fn opened(&mut self) {
+        self.opened = Instant::now();
+    }
+
+    /// A message came.
+    pub(super) fn was_fruitful(&mut self) {
+        self.fruitless = 0;
+    }
+
+    /// How long to wait before asking again; `None` when that was often enough.
+    pub(super) fn gap(&mut self) -> Option<Duration> {
+        if self.opened.elapsed() >= LONG_ENOUGH {
+            self.fruitless = 0;
+        }
+        if self.fruitless >= FRUITLESS_MAX {
+            return None;
+        }
+        let first = self.asked.unwrap_or(FIRST_GAP).clamp(SHORTEST_GAP, LONGEST_GAP);
+        let gap = first.saturating_mul(1 << self.fruitless).min(LONGEST_GAP);
+        self.fruitless += 1;
+        Some(gap)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gaps(reconnects: &mut Reconnects) -> Vec<u128> {
+        std::iter::from_fn(|| reconnects.gap()).map(|gap| gap.as_millis()).collect()
+    }
+
+    #[test]
+    fn gaps_grow_and_end_unless_a_stream_brings_something() {
+        let mut reconnects = Reconnects::new();
+        assert_eq!(gaps(&mut reconnects), [1_000, 2_000, 4_000, 8_000, 16_000]);
+        assert_eq!(gaps(&mut reconnects), [0_u128; 0]);
+        reconnects.was_fruitful();
+        assert_eq!(reconnects.gap(), Some(FIRST_GAP));
+    }
+
+    #[test]
+    fn the_servers_own_time_is_kept_within_bounds() {
+        for (asked, expected) in [(700, 700), (1, 100), (3_600_000, 30_000)] {
+            let mut reconnects = Reconnects::new();
+            reconnects.asked(Duration::from_millis(asked));
+            assert_eq!(reconnects.gap(), Some(Duration::from_millis(expected)));
+        }
+    }
+}
