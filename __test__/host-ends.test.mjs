@@ -5,15 +5,12 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { after, test } from 'node:test'
 import { fixture, loggedPid, soon } from './support/fixture.mjs'
 import { host } from './support/hosts.mjs'
-import { gone, lives, seen } from './support/processes.mjs'
+import { gone, lives, POOL_THREADS, seen } from './support/processes.mjs'
 
 const linux = { skip: process.platform !== 'linux' }
 
 const POLITE = []
 const STUBBORN = ['--ignore-end', '--ignore-term']
-
-/** As many as src/node/io_thread.rs allows. */
-const POOL_THREADS = 4
 
 /** Whatever a test that failed has left. */
 const started = new Set()

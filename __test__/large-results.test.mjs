@@ -4,6 +4,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { connected, fixture } from './support/fixture.mjs'
 import { host } from './support/hosts.mjs'
+import { httpServer } from './support/http-server.mjs'
+import { clientOf } from './support/project.mjs'
+import { scripted } from './support/scripts.mjs'
 
 const LENGTH = 40_000
 const ascii = 'a~'.repeat(LENGTH / 2)
@@ -78,6 +81,31 @@ test('request gives large results as JSON.parse does, too', async t => {
       JSON.stringify(await connection.request('tools/call', params)) === JSON.stringify(JSON.parse(json)),
       what,
     )
+  }
+})
+
+test('scripts get large results as JSON.parse gives them, over stdio, over HTTP and while they wait', async t => {
+  const overStdio = scripted(t).client
+  const server = await httpServer(t, {
+    'tools/call': exchange => {
+      const { message, args } = exchange
+      const body = `{"jsonrpc":"2.0","id":${JSON.stringify(message.id)},"result":${args.text}}`
+      exchange.respond(200, body, { 'content-type': 'application/json' })
+    },
+  })
+  const overHttp = clientOf(t, server).client
+  for (const [what, json] of Object.entries(RESULTS)) {
+    const expected = JSON.parse(json)
+    expected.content ??= []
+    expected.isError ??= false
+    const args = { text: json }
+    for (const [way, given] of [
+      ['stdio', await overStdio.call('result', args)],
+      ['stdio, waiting', overStdio.callSync('result', args)],
+      ['HTTP', await overHttp.call('result', args)],
+    ]) {
+      assert.ok(JSON.stringify(given) === JSON.stringify(expected), `${what}, ${way}`)
+    }
   }
 })
 

@@ -26,7 +26,7 @@ fn push_quoted(json: &mut String, text: &str) {
     let mut rest = text;
     loop {
         let plain = plain_length::<NO_CONTROLS>(rest.as_bytes());
-        json.push_str(&rest[..plain]);
+        json.push_str(rest.get(..plain).unwrap_or_default());
         let Some(&byte) = rest.as_bytes().get(plain) else { break };
         match byte {
             b'"' => json.push_str("\\\""),
@@ -39,7 +39,7 @@ fn push_quoted(json: &mut String, text: &str) {
             // Writing to a String cannot fail.
             control => drop(write!(json, "\\u{control:04x}")),
         }
-        rest = &rest[plain + 1..];
+        rest = rest.get(plain + 1..).unwrap_or_default();
     }
     json.push('"');
 }

@@ -42,16 +42,16 @@ impl JsString {
         while !rest.is_empty() {
             let length = plain_length::<ASCII>(rest.as_bytes());
             units.push_ascii(&rest.as_bytes()[..length]);
-            rest = &rest[length..];
+            rest = rest.get(length..).unwrap_or_default();
             if rest.starts_with('\\') {
                 let (unit, length) = escape(rest.as_bytes());
                 units.push(unit);
-                rest = &rest[length..];
+                rest = rest.get(length..).unwrap_or_default();
             } else {
                 // Character by character up to the next escape: where there is one that is not ASCII there mostly are more.
                 let length = memchr(b'\\', rest.as_bytes()).unwrap_or(rest.len());
-                units.push_str(&rest[..length]);
-                rest = &rest[length..];
+                units.push_str(rest.get(..length).unwrap_or_default());
+                rest = rest.get(length..).unwrap_or_default();
             }
         }
         units.into()

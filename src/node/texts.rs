@@ -27,10 +27,10 @@ pub fn cut(result: String) -> Result<Cut, String> {
         String::with_capacity(result.len() - found.iter().map(|(_, text)| text.len()).sum::<usize>());
     let mut at = 0;
     for (_, text) in &found {
-        json.push_str(&result[at..text.start]);
+        json.push_str(result.get(at..text.start).unwrap_or_default());
         at = text.end;
     }
-    json.push_str(&result[at..]);
+    json.push_str(result.get(at..).unwrap_or_default());
     // The only one, as it mostly is, takes over the memory of the result.
     if let [(index, text)] = &found[..] {
         return Ok(Cut {
