@@ -2,13 +2,13 @@
 // write something. The secret is nowhere. Over stdio: canary.test.mjs; whatever fails before anything is sent: canary-projects.test.mjs.
 
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import { inspect } from 'node:util'
 import { failure } from './support/fixture.mjs'
 import { host } from './support/hosts.mjs'
-import { MODERN } from './support/http-server.mjs'
+import { httpServer, json, MODERN } from './support/http-server.mjs'
 import { answers, tellingServer } from './support/http-telltale.mjs'
-import { opened } from './support/project.mjs'
+import { clientOf, opened } from './support/project.mjs'
 import { thrown } from './support/scripts.mjs'
 import { allowed, assertNothingTold, PLACES, telling } from './support/secret-projects.mjs'
 import { assertTold, SECRETS } from './support/secrets.mjs'
@@ -61,6 +61,26 @@ for (const place of Object.keys(PLACES)) {
     }
   })
 }
+
+test('what is no secret is shown as the server says it', async t => {
+  const ordinary = {
+    ZONE: 'eu-central-1',
+    STAGE: 'production',
+    FOLDER: '/srv/notes/data',
+    COUNT: '1234567890123',
+  }
+  const said = `no room for ${Object.values(ordinary).join(', ')}, and no index notes_by_day`
+  const server = await httpServer(t, { 'tools/call': json(500, { error: said }) })
+  const names = Object.keys(ordinary)
+  const written = Object.fromEntries(names.map(name => [`X-${name}`, `\${${name}}`]))
+  const given = async () => Object.fromEntries(names.map(name => [`X-${name}`, ordinary[name]]))
+  for (const headers of [written, given]) {
+    const options = { env: ordinary, allowedInheritedEnvKeys: names }
+    const { client } = clientOf(t, server, { headers }, options)
+    const { code, details } = await failure(client.call('echo'))
+    assert.deepEqual([code, details.body], ['ERR_MCP_HTTP', JSON.stringify({ error: said })])
+  }
+})
 
 test('a call that would block, a question that nobody answers, and a project that is closed tell nothing', async t => {
   const asks = { method: 'tools/call', revision: MODERN, protocol: 'modern' }
@@ -127,7 +147,7 @@ test('the process itself has nothing to say of the secrets of a project', async 
   assertTold(stderr, ['NOTES_TOKEN', 'NOTES_LABEL'])
 })
 
-after(() => {
+test('each code that servers over HTTP can bring about came about above', () => {
   for (const code of [
     'HTTP',
     'AUTH_REQUIRED',
