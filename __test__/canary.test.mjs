@@ -1,4 +1,5 @@
-// One secret, every failure that this package can produce, every surface on which something of it can be seen.
+// One secret, every failure that this package can produce, every surface on which something of it can be seen. With servers over HTTP,
+// and in projects: canary-http.test.mjs, canary-projects.test.mjs.
 //
 // The secret is in variables that the server inherits, in an argument of its command and in a variable that the definition fixes;
 // the server tells what it was handed wherever a server can write something (tests/fixtures/telltale.mjs).
@@ -7,12 +8,18 @@ import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
 import { test } from 'node:test'
 import { inspect } from 'node:util'
-import * as workflow from '../index.mjs'
+import { connectMcpServer, connectMcpServers, createMcpTools, normalizeMcpServers } from '../index.mjs'
 import { failure } from './support/fixture.mjs'
 import { host } from './support/hosts.mjs'
-import { assertErrorTellsNothing, assertTold, inheriting, SECRETS, telltale } from './support/secrets.mjs'
+import {
+  assertErrorTellsNothing,
+  assertTold,
+  CODES_OF_PROJECTS,
+  inheriting,
+  SECRETS,
+  telltale,
+} from './support/secrets.mjs'
 
-const { connectMcpServer, connectMcpServers, createMcpTools, normalizeMcpServers } = workflow
 const { MCP_ERROR_CODES } = createRequire(import.meta.url)('../lib/errors.js')
 
 const [TOKEN] = Object.values(SECRETS)
@@ -186,32 +193,12 @@ const FAILURES = {
   ],
 }
 
-/**
- * Of projects and servers over HTTP. They come with `openMcpProject` and `url`; the test below fails as soon as one of these is
- * there while its codes are still here.
- */
-const TO_COME = {
-  ERR_MCP_CONFIG: 'openMcpProject',
-  ERR_MCP_SERVER_NOT_FOUND: 'openMcpProject',
-  ERR_MCP_SERVER_HAS_NO_URL: 'openMcpProject',
-  ERR_MCP_WOULD_BLOCK: 'mcpCallSync',
-  ERR_MCP_HTTP: 'url',
-  ERR_MCP_AUTH_REQUIRED: 'url',
-  ERR_MCP_CONNECT: 'url',
-}
-
 /** Says that this package is at fault: nothing known produces it. */
 const NEVER = ['ERR_MCP_INTERNAL']
 
-test('every code has its failures here, or belongs to what is not there yet', async () => {
-  const all = [...Object.keys(FAILURES), ...Object.keys(TO_COME), ...NEVER]
+test('every code has its failures here or in the canary tests of projects', () => {
+  const all = [...Object.keys(FAILURES), ...CODES_OF_PROJECTS, ...NEVER]
   assert.deepEqual(all.sort(), [...MCP_ERROR_CODES].sort())
-  const url = await failure(connectMcpServer({ id: 'notes', url: 'http://127.0.0.1:9/' }))
-  const isThere = feature =>
-    feature === 'url' ? url.code !== 'ERR_MCP_INVALID_DEFINITION' : feature in workflow
-  for (const [code, feature] of Object.entries(TO_COME)) {
-    assert.equal(isThere(feature), false, `${feature} is there: ${code} needs failures in this file`)
-  }
 })
 
 for (const [code, failures] of Object.entries(FAILURES)) {

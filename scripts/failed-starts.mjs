@@ -39,12 +39,15 @@ async function table(failures, folder) {
   const row = async ([what, [definition, options]]) => {
     const error = await failure(definition, options)
     const shown = text => normalized(text, folder)
-    const { code, message, details } = error
-    const telling = Object.entries(details)
-      .filter(([name, value]) => !(name in NOT_TELLING) || (value !== null && value.length > 0))
-      .filter(([name, value]) => name !== 'ms' && !message.includes(String(value)))
+    const { code } = error
+    // First of all: the name of a temporary folder may hold any digit and word by chance.
+    const message = shown(error.message)
+    const telling = Object.entries(error.details)
+      .filter(([name, value]) => name !== 'ms' && isTelling(name, value))
+      .map(([name, value]) => [name, JSON.parse(shown(JSON.stringify(value)))])
+      .filter(([, value]) => !isSaid(message, value))
       .map(([name, value]) => `${name}: ${JSON.stringify(value)}`)
-    return [what, `\`${code}\``, cell(shown(message)), cell(shown(telling.join('; ')))]
+    return [what, `\`${code}\``, cell(message), cell(telling.join('; '))]
   }
   const rows = await Promise.all(Object.entries(failures).map(row))
   return laidOut([['what is wrong', 'code', 'message', 'in `details`'], ...rows])
@@ -71,6 +74,16 @@ const NOT_TELLING = {
   missingEnv: 0,
   searchPath: 0,
   phase: 0,
+}
+
+const isTelling = (name, value) => !(name in NOT_TELLING) || (value !== null && value.length > 0)
+
+/** Whether a message says a value, a number as a word of its own: there is no 2 in `/tmp/a2b` and in `1024`. */
+function isSaid(message, value) {
+  const text = String(value)
+  return typeof value === 'number'
+    ? message.split(/[^\w.-]+/).some(word => word.replace(/[.]$/, '') === text)
+    : message.includes(text)
 }
 
 const cell = text => (text === '' ? '' : `\`${text.replaceAll('|', '\\|').replaceAll('`', '´')}\``)

@@ -3,8 +3,10 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use workflow_mcp::link::envelope::{Line, parse};
+use workflow_mcp::link::http::{Fixed, Remote};
 use workflow_mcp::link::stdio::lines::{Chunk, Lines};
 use workflow_mcp::link::{Arrival, Frame, FrameKind};
 use workflow_mcp::policy::capability::KnownCapabilities;
@@ -14,6 +16,8 @@ use workflow_mcp::policy::input::Input;
 use workflow_mcp::policy::options::judge;
 use workflow_mcp::policy::platform::Platform;
 use workflow_mcp::policy::redact::Redactor;
+use workflow_mcp::project::server::{Headers, Reach};
+use workflow_mcp::project::{self, Project};
 use workflow_mcp::session::Welcome;
 
 const CANARY: &str = "c4n4ry Zq8wL/m3xTv";
@@ -67,6 +71,44 @@ fn debug_output_never_shows_a_value_of_a_definition_a_host_or_a_server() {
     shown.push(format!("{:?}", Frame { kind: FrameKind::Request(1), text: CANARY.to_owned() }));
     shown.push(format!("{:?}", Welcome(CANARY.to_owned())));
 
+    for each in shown {
+        assert!(!each.contains("c4n4ry"), "{each}");
+    }
+}
+
+/// A literal, a variable and a default, wherever a project may have them.
+#[test]
+fn debug_output_never_shows_a_value_of_a_project() {
+    let url =
+        format!("https://c4n4ry.example/${{NOTES_HOST}}/?key={CANARY}&other=${{NOTES_TOKEN:-{HIDDEN}}}");
+    let headers = object(vec![("X-Api-Key", text(CANARY)), ("X-Other", text("${NOTES_TOKEN} c4n4ry"))]);
+    let remote = object(vec![("url", text(&url)), ("headers", headers)]);
+    let local = object(vec![
+        ("command", text("/bin/sh")),
+        ("args", Input::List(vec![text("--token=${NOTES_TOKEN}"), text(CANARY)])),
+        ("env", object(vec![("NOTES_TOKEN", text("${NOTES_TOKEN}")), ("API_KEY", text(CANARY))])),
+    ]);
+    let options = object(vec![
+        ("env", object(vec![("NOTES_TOKEN", text(CANARY)), ("NOTES_HOST", text(CANARY))])),
+        ("allowedInheritedEnvKeys", Input::List(vec![text("NOTES_TOKEN"), text("NOTES_HOST")])),
+        ("config", object(vec![("mcpServers", object(vec![("remote", remote), ("local", local)]))])),
+        ("allowStdio", Input::Bool(true)),
+    ]);
+    let options = project::options::judge(&options, || Input::Undefined).unwrap();
+    let project = Project::open(options, &std::env::temp_dir()).unwrap();
+    let mut shown = vec![format!("{project:?} {:?}", project.options())];
+    for name in ["remote", "local"] {
+        let server = project.server(project.entry(name).unwrap()).unwrap();
+        assert!(server.secrets.iter().any(|(_, value)| value == CANARY));
+        shown.push(format!("{server:?} {:?}", server.reach));
+        if let Reach::Url { url, headers: Headers::Fixed(list), .. } = server.reach {
+            let headers = Fixed(list.into());
+            assert!(url.contains("c4n4ry") && headers.0.len() == 2);
+            shown.push(format!("{headers:?}"));
+            shown.push(format!("{:?}", Remote { url, headers: Arc::new(headers) }));
+        }
+    }
+    assert_eq!(shown.len(), 5);
     for each in shown {
         assert!(!each.contains("c4n4ry"), "{each}");
     }

@@ -13,7 +13,7 @@ use crate::error::{ErrorCode, McpError};
 use crate::link::http::{HeaderList, Headers, HeadersComing, Needed};
 use crate::policy::found::Found;
 use crate::policy::redact::Redactor;
-use crate::project::headers::{is_capability, judge};
+use crate::project::headers::judge;
 
 type Asked = Option<Result<HeaderList, McpError>>;
 
@@ -119,9 +119,8 @@ impl Inner {
         state.asking = None;
         state.waiting.clear();
         let list = self.read(question, answer, state.is_private)?;
-        let secrets: Vec<_> =
-            list.iter().filter(|(name, value)| is_capability(name, value)).cloned().collect();
-        self.redactor.learn(&secrets);
+        // They came from where secrets come from, whatever their names: the redactor judges them as it does variables.
+        self.redactor.learn(&list);
         let list: HeaderList = list.into();
         state.known = Some(list.clone());
         state.are_refused = false;

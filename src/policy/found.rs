@@ -209,6 +209,16 @@ pub(crate) fn shown(name: &str) -> String {
     }
 }
 
+/// The program of a whole command line, as some write it in place of the program: one of the other words may be a secret.
+pub(crate) fn program_of(command: &str) -> &str {
+    let program = command.split(" -").next().unwrap_or(command);
+    match program.split_once(char::is_whitespace) {
+        // A path may have spaces in it.
+        Some((name, _)) if !name.contains(['/', '\\']) => name,
+        _ => program,
+    }
+}
+
 fn is_identifier(name: &str) -> bool {
     !name.is_empty()
         && !name.starts_with(|first: char| first.is_ascii_digit())

@@ -3,13 +3,16 @@
 //! - Looked for: every value that is capability-bearing by name or by format, from [`SHORTEST`] bytes up; and every other
 //!   value of 12 characters or more that is not a path, a plain word, a region or a number.
 //! - Also its lines, and the parts that are secrets by themselves (the password of a URL, the token behind `Bearer`).
-//! - Also, from 8 characters up, how it reads in base64 (alone or inside a longer base64 text), percent-escaped and in JSON.
+//! - Also, from 8 characters up, how it reads in base64 (alone or inside a longer base64 text), percent-escaped, in JSON and in HTML.
+//! - In whatever case: names of hosts and media types come back in small letters, headings in capitals.
 //! - Where two of them overlap in a text the whole stretch is replaced, by the name of the longer.
 
 mod forms;
+mod texts;
 
+use self::texts::{capability_texts, ordinary_texts};
 use crate::json::with_whole_characters;
-use crate::policy::capability::{name_is_capability, secret_parts, value_format};
+use crate::policy::capability::{name_is_capability, value_format};
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -23,14 +26,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 const SHORTEST: usize = 4;
 /// What a switch is set to is no secret even where the variable's name says so (`API_KEY=none`).
 const NO_SECRETS: [&str; 7] = ["true", "false", "none", "null", "undefined", "enabled", "disabled"];
-/// Ordinary values, in characters (design, redaction).
-const SHORTEST_ORDINARY: usize = 12;
-/// Lines of a longer value, in characters: shorter ones are brackets, `then` and blank space.
-const SHORTEST_LINE: usize = 8;
 /// Encoded forms, in characters (design, redaction).
 const SHORTEST_ENCODED: usize = 8;
-/// Longer values are looked for in pieces of this many bytes and more, so that a reader never holds back much (`longest`).
-const PIECE: usize = 1024;
 /// Beyond this length of one value only the value and its JSON form are looked for, which keeps the automaton small.
 const LONGEST_ENCODED: usize = 16 * 1024;
 
@@ -45,7 +42,9 @@ pub struct Redactor {
 
 /// What a redactor was told, and what it makes of it.
 struct Known {
-    inherited: Vec<(String, String)>,
+    /// For as long as it lives.
+    lasting: Vec<(String, String)>,
+    /// The latest last.
     learned: Vec<(String, String)>,
     inner: Arc<Inner>,
 }
@@ -63,24 +62,35 @@ impl Redactor {
     #[must_use]
     pub fn new(inherited: &[(String, String)]) -> Self {
         let inner = Arc::new(Inner::of(inherited));
-        let known = Known { inherited: inherited.to_vec(), learned: Vec::new(), inner };
+        let known = Known { lasting: inherited.to_vec(), learned: Vec::new(), inner };
         Self { known: Arc::new(RwLock::new(known)) }
     }
 
-    /// Looks for these, too, from now on: names and values of headers, which may come while the session lives.
+    /// Looks for these, too, from now on: names and values of what does not change.
+    pub fn keep(&self, values: &[(String, String)]) {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let new: Vec<_> = values.iter().filter(|value| !known.lasting.contains(value)).cloned().collect();
+        if !new.is_empty() {
+            known.lasting.extend(new);
+            known.look_for_all();
+        }
+    }
+
+    /// The same for headers that others will follow: beyond [`LEARNED_MAX`] the ones that were not seen for the longest are forgotten.
     pub fn learn(&self, values: &[(String, String)]) {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        let before = known.learned.len();
-        for value in values {
-            if !known.inherited.contains(value) && !known.learned.contains(value) {
-                known.learned.push(value.clone());
-            }
+        let mut has_new = false;
+        for value in values.iter().filter(|value| !known.lasting.contains(value)).collect::<Vec<_>>() {
+            let earlier = known.learned.iter().position(|learned| learned == value);
+            has_new |= earlier.is_none();
+            // One that stays while others change is as new as they are.
+            let value = earlier.map_or_else(|| value.clone(), |at| known.learned.remove(at));
+            known.learned.push(value);
         }
-        if known.learned.len() > before {
+        if has_new {
             let surplus = known.learned.len().saturating_sub(LEARNED_MAX);
             known.learned.drain(..surplus);
-            let all: Vec<_> = known.inherited.iter().chain(&known.learned).cloned().collect();
-            known.inner = Arc::new(Inner::of(&all));
+            known.look_for_all();
         }
     }
 
@@ -153,6 +163,13 @@ impl Redactor {
     }
 }
 
+impl Known {
+    fn look_for_all(&mut self) {
+        let all: Vec<_> = self.lasting.iter().chain(&self.learned).cloned().collect();
+        self.inner = Arc::new(Inner::of(&all));
+    }
+}
+
 impl fmt::Debug for Redactor {
     /// How much it looks for, never what.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -187,6 +204,7 @@ impl Inner {
         let mut patterns = Patterns::default();
         patterns.add(&secrets, |text| vec![text.to_owned()]);
         patterns.add(&secrets, forms::in_json);
+        patterns.add(secrets.iter().filter(|secret| secret.is_short), forms::in_html);
         patterns.add(secrets.iter().filter(|secret| secret.is_short), forms::percent_escaped);
         patterns.add(secrets.iter().filter(|secret| secret.is_short), forms::in_base64);
         patterns.build()
@@ -230,7 +248,9 @@ impl<'a> Secret<'a> {
     fn of(name: &'a str, value: &str, texts: fn(&str) -> Vec<String>) -> Self {
         // Without the line break that a value read from a file often ends with.
         let value = value.trim();
-        Self { name, texts: texts(value), is_short: value.len() <= LONGEST_ENCODED }
+        let mut texts = texts(value);
+        texts.extend(texts.clone().iter().filter_map(|text| forms::as_latin_1(text)));
+        Self { name, texts, is_short: value.len() <= LONGEST_ENCODED }
     }
 }
 
@@ -270,6 +290,7 @@ impl Patterns {
         // Contiguous: a DFA of a pasted key file in all its forms would take hundreds of megabytes.
         let automaton = AhoCorasick::builder()
             .match_kind(MatchKind::Standard)
+            .ascii_case_insensitive(true)
             .kind(Some(AhoCorasickKind::ContiguousNFA))
             .build(texts.iter().map(|(text, _)| text));
         // It fails beyond 2^31 states only, which takes gibibytes of environment.
@@ -280,85 +301,6 @@ impl Patterns {
 fn is_capability(name: &str, value: &str) -> bool {
     let is_setting = NO_SECRETS.iter().any(|word| value.eq_ignore_ascii_case(word));
     name_is_capability(name) && !is_setting || value_format(value).is_some()
-}
-
-fn capability_texts(value: &str) -> Vec<String> {
-    let mut texts = pieces(value);
-    texts.extend(secret_parts(value).iter().flat_map(|part| pieces(part)));
-    texts.extend(lines(value).flat_map(pieces));
-    texts
-}
-
-fn ordinary_texts(value: &str) -> Vec<String> {
-    if !is_worth_hiding(value) {
-        return Vec::new();
-    }
-    let mut texts = pieces(value);
-    texts.extend(lines(value).filter(|line| is_worth_hiding(line)).flat_map(pieces));
-    texts
-}
-
-/// The value, or its pieces where it is long.
-fn pieces(value: &str) -> Vec<String> {
-    let mut pieces = Vec::new();
-    let mut rest = value;
-    while rest.len() >= 2 * PIECE {
-        let cut = (PIECE..rest.len()).find(|cut| rest.is_char_boundary(*cut)).unwrap_or(rest.len());
-        let (piece, after) = rest.split_at(cut);
-        pieces.push(piece.to_owned());
-        rest = after;
-    }
-    pieces.push(rest.to_owned());
-    pieces
-}
-
-/// The lines of a multi-line value that say something; the borders of PEM blocks are known to everybody.
-fn lines(value: &str) -> impl Iterator<Item = &str> {
-    let many = value.contains('\n');
-    value
-        .lines()
-        .map(str::trim)
-        .filter(move |line| many && line.chars().count() >= SHORTEST_LINE && !line.starts_with("-----"))
-}
-
-/// An ordinary value that is long enough and is not a path, a plain word, a region or a number.
-fn is_worth_hiding(value: &str) -> bool {
-    value.chars().count() >= SHORTEST_ORDINARY
-        && ![is_path, is_word, is_region, is_number].iter().any(|known| known(value))
-}
-
-/// Also a list of paths: it begins with one.
-fn is_path(value: &str) -> bool {
-    let drive =
-        |bytes: &[u8]| matches!(bytes, [letter, b':', b'\\' | b'/', ..] if letter.is_ascii_alphabetic());
-    ["/", "~/", "./", "../", "\\\\"].iter().any(|root| value.starts_with(root)) || drive(value.as_bytes())
-}
-
-fn is_number(value: &str) -> bool {
-    value.parse::<f64>().is_ok()
-        || value.bytes().all(|byte| byte.is_ascii_digit() || b".,:+-/_ ".contains(&byte))
-}
-
-/// One word: letters in the case of a word, and no more of them than words have.
-fn is_word(value: &str) -> bool {
-    const LONGEST: usize = 24;
-    let after_first = value.chars().skip(1);
-    let is_cased = !after_first.clone().any(char::is_uppercase) || !value.chars().any(char::is_lowercase);
-    is_cased && value.chars().count() <= LONGEST && value.chars().all(char::is_alphabetic)
-}
-
-/// Regions and zones of the clouds, which everybody knows: `ap-southeast-2`, `northamerica-northeast1-a`.
-fn is_region(value: &str) -> bool {
-    let is_part = |part: &str| {
-        let after_letters = part.trim_start_matches(|letter: char| letter.is_ascii_lowercase());
-        let after_digits = after_letters.trim_start_matches(|letter: char| letter.is_ascii_digit());
-        after_letters.len() - after_digits.len() <= 2
-            && after_digits.len() <= 1
-            && !after_digits.contains(char::is_uppercase)
-    };
-    (2..=4).contains(&value.split('-').count())
-        && value.split('-').all(|part| !part.is_empty() && is_part(part))
-        && value.contains(|letter: char| letter.is_ascii_digit())
 }
 
 #[cfg(test)]

@@ -4,11 +4,12 @@
 //! - [`file`] — which file is a project's, and whether it may be believed
 //! - [`json`] — JSON with comments, and its lines
 //! - [`server`] — what one name means, judged when it is used first
-//! - [`variables`] — placeholders
+//! - [`variables`] — placeholders; [`hidden`] — what else is not shown
 //! - [`url`], [`headers`], [`program`] — what may stand in a server's `url`, `headers` and `command`
 
 mod file;
 pub mod headers;
+mod hidden;
 mod json;
 pub mod options;
 mod program;
@@ -16,6 +17,7 @@ pub mod server;
 mod url;
 mod variables;
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -38,6 +40,19 @@ pub struct Project {
     entries: Vec<Entry>,
     /// The host's current folder when it was opened.
     directory: PathBuf,
+}
+
+/// Where it came from, and the names of its servers.
+impl fmt::Debug for Project {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.entries.iter().map(|entry| &entry.name).collect();
+        formatter
+            .debug_struct("Project")
+            .field("options", &self.options)
+            .field("file", &self.source.file)
+            .field("servers", &names)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Where the configuration came from.
@@ -174,6 +189,8 @@ impl Project {
     }
 
     fn not_found(&self, name: &str) -> McpError {
+        // Somebody may have asked for the value in place of the name.
+        let name = &*self.options.redactor().text(name);
         let known: Vec<&str> = self.names().collect();
         let near = nearest(name, known.iter().copied());
         let has = match (known.is_empty(), self.file()) {

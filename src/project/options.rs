@@ -7,6 +7,8 @@ use crate::error::{ErrorCode, McpError};
 use crate::policy::found::Found;
 use crate::policy::input::Input;
 use crate::policy::options::{allowed_keys, variables};
+use crate::policy::platform::Platform;
+use crate::policy::redact::Redactor;
 
 /// The properties in the order of `index.d.ts`, which is the order of judging.
 const KNOWN: [&str; 8] = [
@@ -47,6 +49,19 @@ pub enum Config {
     File(String),
     /// Given in code.
     Given(Input),
+}
+
+impl Options {
+    /// Hides the values of the variables that the project's servers may be sent.
+    pub(super) fn redactor(&self) -> Redactor {
+        let values = Platform::HOST.values_by_key(&self.env);
+        let allowed = self.allowed_inherited_env_keys.iter();
+        let held = allowed.filter_map(|name| {
+            let value = values.get(&Platform::HOST.variable_key(name))?;
+            Some((name.clone(), (*value).to_owned()))
+        });
+        Redactor::new(&held.collect::<Vec<_>>())
+    }
 }
 
 /// Names only: values may be secret.

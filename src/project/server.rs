@@ -1,17 +1,19 @@
 //! What one name of a project means: its texts with their variables, judged when it is used first.
 
 use std::collections::HashSet;
+use std::fmt;
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::Duration;
 
+use super::hidden::assigned;
 use super::program::{Lookup, is_program};
 use super::variables::{Expanded, Variables};
 use super::{Entry, Project, headers, url};
 use crate::error::{ErrorCode, McpError};
 use crate::policy::capability::{KnownCapabilities, name_is_capability, value_format};
 use crate::policy::definition::{Definition, ToolFilter};
-use crate::policy::found::Found;
+use crate::policy::found::{Found, program_of, shown};
 use crate::policy::input::Input;
 use crate::policy::options::{Protocol, protocol};
 use crate::policy::platform::{Platform, is_variable_name};
@@ -52,6 +54,44 @@ pub enum Headers {
     Function,
 }
 
+/// How it is reached, and the names of what must not be shown.
+impl fmt::Debug for Server {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let secrets: Vec<_> = self.secrets.iter().map(|(name, _)| name).collect();
+        formatter
+            .debug_struct("Server")
+            .field("name", &self.name)
+            .field("reach", &self.reach)
+            .field("secrets", &secrets)
+            .field("literals", &self.literals)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Without the URL, in which capabilities may stand.
+impl fmt::Debug for Reach {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Url { headers, is_private, .. } => formatter
+                .debug_struct("Url")
+                .field("headers", headers)
+                .field("is_private", is_private)
+                .finish_non_exhaustive(),
+            Self::Command(definition) => formatter.debug_tuple("Command").field(definition).finish(),
+        }
+    }
+}
+
+/// The names.
+impl fmt::Debug for Headers {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fixed(list) => formatter.debug_list().entries(list.iter().map(|(name, _)| name)).finish(),
+            Self::Function => formatter.write_str("Function"),
+        }
+    }
+}
+
 impl Project {
     /// What a name means. `check` has said before that it is there.
     pub fn server(&self, entry: &Entry) -> Result<Server, McpError> {
@@ -67,12 +107,12 @@ impl Project {
     }
 }
 
-struct Judge<'p> {
+pub(super) struct Judge<'p> {
     project: &'p Project,
     entry: &'p Entry,
-    variables: Variables<'p>,
+    pub(super) variables: Variables<'p>,
     known: KnownCapabilities,
-    secrets: Vec<(String, String)>,
+    pub(super) secrets: Vec<(String, String)>,
     literals: Vec<String>,
 }
 
@@ -90,8 +130,14 @@ impl Judge<'_> {
         }
         kind.given().map(|kind| kind.word(&["http", "streamable-http", "stdio"])).transpose()?;
         let reach = if self.entry.is_command() { self.command(&found)? } else { self.url(&found)? };
-        self.secrets.append(&mut self.variables.used);
-        let Self { secrets, literals, .. } = self;
+        // A variable's value keeps the name of the variable, whatever else holds it.
+        let mut secrets = self.variables.used;
+        for secret in self.secrets {
+            if !secrets.contains(&secret) {
+                secrets.push(secret);
+            }
+        }
+        let literals = self.literals;
         Ok(Server { name: self.entry.name.clone(), timeout, protocol, reach, secrets, literals })
     }
 
@@ -105,6 +151,7 @@ impl Judge<'_> {
         }
         let text = self.variables.expand(&place, written)?.text;
         let in_url = self.variables.used.len();
+        self.hide_parts_of(text.trim());
         let address = url::judge(text.trim()).map_err(|fault| place.refusal(fault))?;
         let headers = self.headers(found, address.is_private)?;
         let has_secret =
@@ -145,6 +192,8 @@ impl Judge<'_> {
             }
             if is_capability && !holds_variable {
                 self.literal(header.path(), name.to_owned(), &text);
+            } else if holds_variable {
+                self.hide_beside_variables(name, &text);
             }
             list.push((name.to_owned(), text));
         }
@@ -175,20 +224,22 @@ impl Judge<'_> {
         let folder = cwd.given().map(|cwd| self.folder(&cwd)).transpose()?;
         let mut command = vec![self.program(&place, program, folder.as_deref())?];
         let args = found.property("args");
+        let mut option = String::new();
         for argument in
             args.given().map_or_else(|| Ok(Vec::new()), |args| args.elements("an array of strings"))?
         {
             let Expanded { text, holds_variable, .. } =
                 self.variables.expand(&argument, argument.text("a string")?)?;
-            let assigned = text.split_once('=').map(|(_, value)| value.to_owned());
-            let is_secret = |value: &str| value_format(value).is_some() || self.is_known(value);
-            if !holds_variable
-                && let Some(secret) = assigned
-                    .filter(|value| is_secret(value))
-                    .or_else(|| is_secret(&text).then(|| text.clone()))
-            {
-                self.literal(argument.path(), "argument".to_owned(), &secret);
+            let (name, value) = assigned(&option, &text);
+            if holds_variable {
+                self.hide_beside_variables(name, value);
+            } else if is_secret(name, value) || self.is_known(value) {
+                let name = if name.is_empty() { "argument" } else { name };
+                self.literal(argument.path(), name.to_owned(), value);
             }
+            // Without a value of its own, which would be shown as the name of the next one's.
+            let is_option = text.starts_with('-') && !text.contains(['=', ':', ' ']);
+            option = if is_option { text.clone() } else { String::new() };
             command.push(text);
         }
         let environment = self.environment(found.property("env"))?;
@@ -221,7 +272,9 @@ impl Judge<'_> {
             if text.contains('\0') {
                 return Err(entry.refusal("asks for a variable with a NUL character in it"));
             }
-            if !holds_variable && (is_secret(name, &text) || self.is_known(&text)) {
+            if holds_variable {
+                self.hide_beside_variables(name, &text);
+            } else if is_secret(name, &text) || self.is_known(&text) {
                 self.literal(entry.path(), name.to_owned(), &text);
             }
             environment.push((name.to_owned(), text));
@@ -247,6 +300,11 @@ impl Judge<'_> {
         let env = &self.project.options.env;
         let lookup = Lookup { platform: Platform::HOST, env, folder: folder.unwrap_or(&here) };
         lookup.find(command, is_program).map_err(|tried| {
+            let program = program_of(command);
+            let words = command.strip_prefix(program).filter(|words| !words.is_empty());
+            let shown_path =
+                |path: &String| words.map_or_else(|| path.clone(), |words| path.replace(words, ""));
+            let tried: Vec<_> = tried.iter().map(shown_path).collect();
             let looked = match (tried.as_slice(), command.contains('/')) {
                 ([], _) => "options.env has no PATH with an absolute folder in it".to_owned(),
                 (tried, true) => format!("looked for {}", tried.join(", ")),
@@ -256,8 +314,7 @@ impl Judge<'_> {
                 }
             };
             let hint = if command.contains(char::is_whitespace) { "; arguments stand in args" } else { "" };
-            let shown = crate::policy::found::shown(command);
-            let reason = format!("is {shown}, and no such program was found: {looked}{hint}");
+            let reason = format!("is {}, and no such program was found: {looked}{hint}", shown(program));
             found.refusal(&reason).with("tried", tried)
         })
     }
@@ -314,7 +371,7 @@ pub(super) fn timeout(found: &Found<'_>) -> Result<Duration, McpError> {
     }
 }
 
-fn is_secret(name: &str, value: &str) -> bool {
+pub(super) fn is_secret(name: &str, value: &str) -> bool {
     name_is_capability(name) || value_format(value).is_some()
 }
 

@@ -259,6 +259,41 @@ fn capabilities_that_are_written_down_are_accepted_and_named() {
     assert_eq!(values, ["abc-123-def", "Bearer lit-eral", "q7Jd0-plain-looking"]);
 }
 
+#[test]
+fn what_stands_beside_a_variable_and_what_a_default_says_is_not_shown_either() {
+    let secrets = |server: Result<Server, McpError>| -> Vec<_> {
+        server.unwrap().secrets.into_iter().map(|(name, value)| format!("{name}: {value}")).collect()
+    };
+    let url = r#"{"url": "https://${HOST_PART}/550e8400-e29b-41d4-a716/mcp?api_key=${UNSET:-lit-eral}&x=${TOKEN}",
+        "headers": {"Authorization": "Bearer ${TOKEN}", "Cookie": "session=abcdefghijkl; region=${HOST_PART}"}}"#;
+    let found = secrets(server(url));
+    for secret in [
+        "TOKEN: tok-en-value-1",
+        "api_key: lit-eral",
+        "url: 550e8400-e29b-41d4-a716",
+        "Cookie: session=abcdefghijkl; region=mcp.example.com",
+    ] {
+        assert!(found.iter().any(|found| found == secret), "{secret}: {found:?}");
+    }
+    assert!(!found.iter().any(|found| found.starts_with("Authorization: Bearer")), "{found:?}");
+    assert!(found.iter().position(|found| found == "TOKEN: tok-en-value-1") == Some(1), "{found:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_argument_is_a_capability_by_its_option_too_and_a_command_line_is_no_program() {
+    let local = r#"{"command": "sh", "args": ["--api-key", "opaque", "--header", "X-Api-Key: opaque-2", "-e",
+        "ACME_TOKEN=opaque-3", "--port", "80", "--url", "https://a.example/"]}"#;
+    let server = server(local).unwrap();
+    let values: Vec<_> = server.secrets.iter().map(|(_, value)| value.as_str()).collect();
+    assert_eq!(values, ["opaque", "opaque-2", "opaque-3"]);
+    for command in ["no-such-program x se-cret", "./such program --key se-cret"] {
+        let error = super::tests::server(&format!(r#"{{"command": "{command}"}}"#)).err().unwrap();
+        let shown = format!("{error:?}");
+        assert!(shown.contains("such") && !shown.contains("se-cret"), "{shown}");
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn a_command_is_found_and_gets_what_its_entry_says() {

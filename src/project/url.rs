@@ -1,11 +1,13 @@
 //! Where a server is: what may stand in `url`, and what of it is secret.
 
+use std::fmt;
+
 use ::url::{Host, Position, Url};
 
 use crate::policy::capability::{name_is_capability, value_format};
 
 /// A URL that can be asked.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub(super) struct Address {
     /// As it is sent.
     pub url: String,
@@ -13,6 +15,13 @@ pub(super) struct Address {
     pub origin: String,
     /// Nobody on the way can read what is sent: TLS, or this machine itself.
     pub is_private: bool,
+}
+
+/// Without the URL: a capability may stand in it, and a variable in the name of its host.
+impl fmt::Debug for Address {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Address").field("is_private", &self.is_private).finish_non_exhaustive()
+    }
 }
 
 /// Judges a URL; the fault reads on from its path and quotes nothing of it.
@@ -44,18 +53,52 @@ pub(super) fn origin(text: &str) -> Option<String> {
     is_bare.then(|| url.origin().ascii_serialization())
 }
 
-/// The parts of a URL as written that are capabilities: name and value.
+/// The parts of a URL that say of themselves that they are capabilities, name and value. Placeholders are none.
 pub(super) fn capabilities(text: &str) -> Vec<(String, String)> {
-    let Ok(url) = Url::parse(text) else { return Vec::new() };
-    let is_capability = |name: &str, value: &str| {
+    let mut found = parts(text);
+    found.retain(|(name, value)| {
         !value.is_empty()
             && !value.contains("${")
             && (name_is_capability(name) || value_format(value).is_some())
-    };
-    let pairs = url.query_pairs().filter(|(name, value)| is_capability(name, value));
-    let mut found: Vec<_> = pairs.map(|(name, value)| (name.into_owned(), value.into_owned())).collect();
-    found.extend(url.password().map(|password| ("password".to_owned(), password.to_owned())));
+    });
     found
+}
+
+/// The parts of a URL that may be capabilities: long, of letters and digits by turns. Servers that know their users by the URL alone put
+/// such a thing into its path (`/s/MjY4…/mcp`). The id of a workspace looks the same, so nobody is warned of them; but not to show one
+/// costs little.
+pub(super) fn unguessable(text: &str) -> Vec<(String, String)> {
+    const SHORTEST: usize = 20;
+    const TURNS: usize = 4;
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"-_=".contains(&byte);
+    let mut found = parts(text);
+    found.retain(|(_, value)| {
+        let bytes = value.as_bytes();
+        let turns = bytes.windows(2).filter(|pair| pair[0].is_ascii_digit() != pair[1].is_ascii_digit());
+        bytes.len() >= SHORTEST && turns.count() >= TURNS && bytes.iter().copied().all(is_part)
+    });
+    found
+}
+
+/// The parts of the query by their names, and those of the path.
+fn parts(text: &str) -> Vec<(String, String)> {
+    let Ok(url) = Url::parse(text) else { return Vec::new() };
+    let pairs = url.query_pairs().map(|(name, value)| (name.into_owned(), value.into_owned()));
+    let segments = url.path_segments().into_iter().flatten();
+    pairs.chain(segments.map(|segment| ("url".to_owned(), segment.to_owned()))).collect()
+}
+
+/// How a variable's value reads where it is different in a URL that was read: in a host (small letters, ASCII), a path and a query, each
+/// with escapes for what it may not hold.
+pub(super) fn as_sent(value: &str) -> Vec<String> {
+    let host = Url::parse(&format!("http://{value}/")).ok().and_then(|url| url.host_str().map(str::to_owned));
+    let path = Url::parse(&format!("http://a/{value}"))
+        .ok()
+        .map(|url| url[Position::BeforePath..Position::AfterPath].trim_start_matches('/').to_owned());
+    let query = Url::parse(&format!("http://a/?{value}")).ok().and_then(|url| url.query().map(str::to_owned));
+    let mut forms: Vec<_> = [host, path, query].into_iter().flatten().collect();
+    forms.retain(|form| form != value && !form.is_empty());
+    forms
 }
 
 fn is_private(url: &Url) -> bool {
@@ -121,6 +164,12 @@ mod tests {
     }
 
     #[test]
+    fn debug_output_shows_nothing_of_a_url() {
+        let shown = format!("{:?}", judge("https://c4n4ry.example/c4n4ry?key=c4n4ry"));
+        assert_eq!(shown, "Ok(Address { is_private: true, .. })");
+    }
+
+    #[test]
     fn secrets_in_the_query_are_found_by_name_and_by_value() {
         let found = capabilities(
             "https://a.example/mcp?exaApiKey=abc%2Fdef&region=eu&x=ghp_k3Jx9QmZ2vLw8RtY5bNc7HdF4sGp6TaE1uXo",
@@ -128,6 +177,22 @@ mod tests {
         let names: Vec<_> = found.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["exaApiKey", "x"]);
         assert_eq!(found[0].1, "abc/def");
+        let token = "ghp_k3Jx9QmZ2vLw8RtY5bNc7HdF4sGp6TaE1uXo";
+        assert_eq!(
+            capabilities(&format!("https://a.example/{token}/mcp")),
+            [("url".to_owned(), token.to_owned())]
+        );
         assert_eq!(capabilities("https://a.example/mcp?api_key=${KEY}"), []);
+    }
+
+    #[test]
+    fn what_nobody_made_up_may_be_a_secret() {
+        let found =
+            unguessable("https://a.example/api/s/MjY4YzQtNGQ3Mi00OTQx2bXf8A/web-search-for-everybody/v1.2");
+        assert_eq!(found, [("url".to_owned(), "MjY4YzQtNGQ3Mi00OTQx2bXf8A".to_owned())]);
+        assert_eq!(
+            unguessable("https://a.example/mcp?tools=web_search_exa,crawling&region=ap-southeast-2"),
+            []
+        );
     }
 }

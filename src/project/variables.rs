@@ -51,6 +51,7 @@ impl<'a> Variables<'a> {
         while let Some((before, inner)) = rest.split_once("${") {
             expanded.text.push_str(before);
             let (inner, after) = inner.split_once('}').ok_or_else(|| {
+                // What follows may be a secret.
                 found.refusal("holds ${ without the } that ends it; a placeholder is ${NAME}, ${env:NAME} or ${NAME:-default}")
             })?;
             let placeholder = placeholder(inner).ok_or_else(|| unknown(found, inner))?;
@@ -103,10 +104,13 @@ fn placeholder(inner: &str) -> Option<Placeholder<'_>> {
     (is_variable_name(name) && is_whole).then_some(Placeholder { name, default })
 }
 
+/// Of what stands in the braces only what can be a name is shown: a default may be a secret.
 fn unknown(found: &Found<'_>, inner: &str) -> McpError {
-    let shown = shown(inner);
+    let name = inner.split_once(":-").map_or(inner, |(name, _)| name);
+    let is_name = name.chars().all(|letter| letter.is_alphanumeric() || "_.:- ".contains(letter));
+    let what = if is_name { format!("${{{}}}", shown(name)) } else { "a placeholder".to_owned() };
     let reason = format!(
-        "holds ${{{shown}}}, which means nothing here; allowed are ${{NAME}}, ${{env:NAME}} and ${{NAME:-default}}, with the \
+        "holds {what}, which means nothing here; allowed are ${{NAME}}, ${{env:NAME}} and ${{NAME:-default}}, with the \
          name of a variable"
     );
     found.refusal(&reason)
@@ -158,6 +162,19 @@ mod tests {
         let mut variables = Variables::of(&options, Platform::Posix);
         let found = Found::outermost(ErrorCode::Config, "url", &Input::Null);
         variables.expand(&found, text).map(|expanded| expanded.text)
+    }
+
+    #[test]
+    fn a_placeholder_that_means_nothing_is_shown_without_what_may_be_a_secret() {
+        for (text, shown) in [
+            ("${input:key}", "holds ${input:key}, which"),
+            ("${A-B:-se-cret}", "holds ${A-B}, which"),
+            ("${A&key=se-cret}", "holds a placeholder, which"),
+            ("${A&key=se-cret", "holds ${ without"),
+        ] {
+            let message = expand(text).unwrap_err().message;
+            assert!(message.contains(shown) && !message.contains("se-cret"), "{message}");
+        }
     }
 
     #[test]

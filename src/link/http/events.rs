@@ -4,16 +4,28 @@
 //! after the colon is dropped, fields that nobody knows are, too.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::time::Duration;
 
 /// One event that was dispatched, or an end of block that carried an id or a time alone.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Default, PartialEq, Eq)]
 pub(super) struct Event {
     /// `message` where none was given.
     pub kind: Option<String>,
     pub data: Option<Vec<u8>>,
     pub id: Option<String>,
     pub retry: Option<Duration>,
+}
+
+/// How much there is: nothing is redacted yet, and a result never is.
+impl fmt::Debug for Event {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Event")
+            .field("data", &self.data.as_ref().map(Vec::len))
+            .field("retry", &self.retry)
+            .finish_non_exhaustive()
+    }
 }
 
 /// An event went over the limit. The rest of it is dropped as it comes.

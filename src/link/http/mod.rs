@@ -29,6 +29,7 @@ mod stream;
 mod tls;
 mod worker;
 
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -61,6 +62,13 @@ pub struct Remote {
     pub headers: Arc<dyn Headers>,
 }
 
+/// Without the URL, in which capabilities may stand.
+impl fmt::Debug for Remote {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Remote").finish_non_exhaustive()
+    }
+}
+
 /// Names and values, in the order they are sent.
 pub type HeaderList = Arc<[(String, String)]>;
 
@@ -87,6 +95,13 @@ pub enum Needed {
 
 /// Headers that never change.
 pub struct Fixed(pub HeaderList);
+
+/// The names.
+impl fmt::Debug for Fixed {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_list().entries(self.0.iter().map(|(name, _)| name)).finish()
+    }
+}
 
 impl Headers for Fixed {
     fn headers(&self, refused: Option<&HeaderList>, _needed: Needed) -> HeadersComing<'_> {
@@ -122,7 +137,8 @@ pub async fn open(opening: Opening<'_>, receiver: Arc<dyn Receiver>) -> Result<A
         let message = format!("The server {} has no URL that begins with http or https.", opening.server);
         return Err(McpError::new(ErrorCode::Config, message).with("path", "url"));
     };
-    let Network { client, proxy, warning } = network(&url, opening.env).await?;
+    let Network { client, proxy, secrets, warning } = network(&url, opening.env).await?;
+    opening.redactor.keep(&secrets);
     if let Some(warning) = warning {
         receiver.warning("WARN_MCP_EXTRA_CERTIFICATES", &warning, Vec::new());
     }

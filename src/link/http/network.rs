@@ -27,6 +27,8 @@ pub(super) struct Network {
     pub client: Client,
     /// Host and port of the proxy that requests go through.
     pub proxy: Option<String>,
+    /// Name and value of what the proxy is told and nobody else: who asks.
+    pub secrets: Vec<(String, String)>,
     /// What was odd and no reason to stop.
     pub warning: Option<String>,
 }
@@ -46,7 +48,7 @@ pub(super) async fn network(url: &Url, env: &[(String, String)]) -> Result<Netwo
         .tcp_keepalive(KEEPALIVE)
         .dns_resolver(Names)
         .user_agent(concat!(env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION")));
-    let mut shown = None;
+    let (mut shown, mut secrets) = (None, Vec::new());
     let mut needs_certificates = url.scheme() == "https";
     if let Some((variable, address)) = proxy {
         let proxy = Proxy::all(address).map_err(|_| {
@@ -55,6 +57,7 @@ pub(super) async fn network(url: &Url, env: &[(String, String)]) -> Result<Netwo
         })?;
         let address = Url::parse(address).or_else(|_| Url::parse(&format!("http://{address}")));
         needs_certificates |= address.as_ref().is_ok_and(|address| address.scheme() == "https");
+        secrets = address.as_ref().map(|address| user_info(variable, address)).unwrap_or_default();
         shown = address.ok().map(|address| place_of(&address));
         builder = builder.proxy(proxy);
     }
@@ -75,7 +78,17 @@ pub(super) async fn network(url: &Url, env: &[(String, String)]) -> Result<Netwo
     let client = builder.build().map_err(|error| {
         McpError::new(ErrorCode::Internal, format!("No HTTP client could be made: {error}."))
     })?;
-    Ok(Network { client, proxy: shown, warning })
+    Ok(Network { client, proxy: shown, secrets, warning })
+}
+
+/// A proxy's address where it says who asks, by the name of the variable that has it. Without a password the user is what grants access.
+fn user_info(variable: &str, address: &Url) -> Vec<(String, String)> {
+    let secret = match (address.username(), address.password()) {
+        ("", None) => return Vec::new(),
+        (user, None) => user,
+        (_, Some(_)) => address.as_str(),
+    };
+    vec![(variable.to_owned(), secret.to_owned())]
 }
 
 /// Host and port, for messages: a URL may carry a password or a key in its query.

@@ -8,6 +8,7 @@ use http::{HeaderMap, StatusCode};
 use reqwest::Url;
 #[cfg(feature = "tls")]
 use rustls::CertificateError;
+use serde_json::Value;
 
 use super::names::Unresolved;
 use super::network::{CONNECT_TIMEOUT, place_of};
@@ -53,7 +54,7 @@ impl Refusals {
         let mut error =
             McpError::new(ErrorCode::Http, format!("The server {server} answered with HTTP {status}{said}."))
                 .with("status", status.as_u16())
-                .with("body", self.redactor.excerpt(body, BODY_SHOWN));
+                .with("body", self.body(body));
         if let Some(rpc) = rpc {
             error = error.with("rpcCode", self.redactor.value(rpc.code));
             if let Some(data) = rpc.data {
@@ -84,11 +85,12 @@ impl Refusals {
         headers: &HeaderMap,
         why: &str,
     ) -> McpError {
-        let target = self.header(headers, &LOCATION).unwrap_or_default();
+        let target = headers.get(LOCATION).and_then(|target| target.to_str().ok()).unwrap_or_default();
         // Without its query, which may hold anything.
-        let shown = match from.join(&target) {
+        let shown = match from.join(target) {
             Ok(url) if url.has_host() => {
-                format!("{}://{}{}", url.scheme(), place_of(&url), self.redactor.text(url.path()))
+                let address = format!("{}://{}{}", url.scheme(), place_of(&url), url.path());
+                self.redactor.excerpt(&address, HEADER_MAX)
             }
             _ => "an address that is none".to_owned(),
         };
@@ -129,7 +131,7 @@ impl Refusals {
             )),
         )
         .with("status", status.as_u16())
-        .with("body", self.redactor.excerpt(body, BODY_SHOWN))
+        .with("body", self.body(body))
     }
 
     pub(super) fn too_large(&self, limit: usize) -> McpError {
@@ -153,20 +155,19 @@ impl Refusals {
 
     /// No answer came at all.
     pub(super) fn network(&self, error: &reqwest::Error) -> McpError {
-        let Self { server, place, .. } = self;
-        let by_proxy =
-            self.proxy.as_ref().map(|proxy| format!(" through the proxy {proxy}")).unwrap_or_default();
+        let server = &self.server;
+        // A variable may stand in the name of the host.
+        let (place, proxy) =
+            (self.redactor.text(&self.place), self.proxy.as_ref().map(|proxy| self.redactor.text(proxy)));
+        let by_proxy = proxy.as_ref().map(|proxy| format!(" through the proxy {proxy}")).unwrap_or_default();
         let why = match cause_of(error) {
             Cause::Name(why) => {
-                let host = self.proxy.as_ref().unwrap_or(place);
-                let name = host.rsplit_once(':').map_or(host.as_str(), |(name, _)| name);
+                let host = proxy.as_ref().unwrap_or(&place);
+                let name = host.rsplit_once(':').map_or(&**host, |(name, _)| name);
                 format!("no address was found for the name {name} ({why})")
             }
             Cause::Refused => {
-                format!(
-                    "{} refused the connection; is the server running?",
-                    self.proxy.as_ref().unwrap_or(place)
-                )
+                format!("{} refused the connection; is the server running?", proxy.as_ref().unwrap_or(&place))
             }
             #[cfg(feature = "tls")]
             Cause::Certificate(why) => {
@@ -191,6 +192,15 @@ impl Refusals {
             code,
             sentence(format!("The server {server} at {place} could not be reached{by_proxy}: {why}")),
         )
+    }
+
+    /// The beginning of a body. Any letter of JSON may be written as an escape: then only the strings themselves tell what is in them.
+    fn body(&self, body: &str) -> String {
+        let plain = body.contains('\\').then(|| serde_json::from_str::<Value>(body).ok()).flatten();
+        match plain {
+            Some(value) => self.redactor.excerpt(&self.redactor.value(value).to_string(), BODY_SHOWN),
+            None => self.redactor.excerpt(body, BODY_SHOWN),
+        }
     }
 
     fn header(&self, headers: &HeaderMap, name: &http::HeaderName) -> Option<String> {
@@ -281,5 +291,10 @@ fn cause_of(error: &reqwest::Error) -> Cause {
             .map(|inner| inner as &(dyn Error + 'static))
             .or_else(|| source.source());
     }
-    if error.is_timeout() { Cause::Timeout } else { Cause::Other(last.to_string()) }
+    if error.is_timeout() {
+        return Cause::Timeout;
+    }
+    // reqwest's own errors say the URL, with all that stands in its query.
+    let is_ours = last.downcast_ref::<reqwest::Error>().is_some();
+    Cause::Other(if is_ours { "nothing more is known".to_owned() } else { last.to_string() })
 }

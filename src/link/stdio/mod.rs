@@ -15,6 +15,7 @@ pub mod read;
 pub mod stderr;
 
 use std::future::Future;
+use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,6 +31,7 @@ use self::read::{LAST_READ_MAX, Read, read_now, read_some};
 use self::stderr::{Stderr, telling_line};
 use super::{Arrival, End, Frame, Gone, Link, Receiver, STDERR_IN_ERRORS, Sent};
 use crate::error::{ErrorCode, McpError};
+use crate::policy::found::program_of;
 use crate::policy::redact::Redactor;
 use crate::process::pipes::{self, Output};
 use crate::process::{self, Command, Ended, Process, SpawnError, Waits};
@@ -287,8 +289,11 @@ impl Link for Stdio {
 }
 
 fn not_started(error: &SpawnError) -> McpError {
-    McpError::new(ErrorCode::Spawn, format!("{error}."))
+    let path = error.path.to_string_lossy();
+    let is_missing = error.source.kind() == io::ErrorKind::NotFound;
+    let shown = if is_missing { program_of(&path) } else { &path };
+    McpError::new(ErrorCode::Spawn, format!("{error}.").replace(&*path, shown))
         .with("errno", error.errno)
-        .with("path", error.path.to_string_lossy())
+        .with("path", shown)
         .with("what", error.what.as_str())
 }

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 pub use names::{Vocabulary, name_is_capability};
-pub(super) use values::secret_parts;
+pub(crate) use values::secret_parts;
 pub use values::value_format;
 
 /// Shorter values are equal by chance: `production`, `localhost`, a port.

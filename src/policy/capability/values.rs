@@ -39,7 +39,7 @@ pub fn value_format(value: &str) -> Option<&'static str> {
 
 /// What of a value is a secret by itself, without the rest: the password of a URL (as written and decoded), the credentials
 /// behind `Bearer` or `Basic`, the password inside the latter.
-pub(in crate::policy) fn secret_parts(value: &str) -> Vec<String> {
+pub(crate) fn secret_parts(value: &str) -> Vec<String> {
     let mut parts = Vec::new();
     for password in url_passwords(value) {
         parts.push(password.to_owned());

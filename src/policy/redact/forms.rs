@@ -1,6 +1,11 @@
-//! How a secret reads when something else has written it: in JSON, in a URL, in base64.
+//! How a secret reads when something else has written it: in JSON, in HTML, in a URL, in base64.
 
 use std::fmt::Write;
+
+/// Read byte by byte, as Node and others read headings (RFC 9110 §5.5): `Ã¼` for `ü`.
+pub(super) fn as_latin_1(text: &str) -> Option<String> {
+    (!text.is_ascii()).then(|| text.bytes().map(char::from).collect())
+}
 
 /// Inside a JSON string: as `JSON.stringify` writes it or all ASCII (Python), each also with `\/` (PHP); without what means something in
 /// HTML (Go); in ASCII, with upper case digits and without quotes and the `+` of base64 too (.NET).
@@ -30,6 +35,18 @@ fn by_number(escaped: &str, is_replaced: impl Fn(char) -> bool, upper_case: bool
         }
     }
     written
+}
+
+/// In a page that tells of an error: as Express, Python, Ruby and Django, and Go write it, and as OWASP advises.
+pub(super) fn in_html(text: &str) -> Vec<String> {
+    const EXPRESS: [&str; 2] = ["&quot;", "&#39;"];
+    const PYTHON: [&str; 2] = ["&quot;", "&#x27;"];
+    const GO: [&str; 2] = ["&#34;", "&#39;"];
+    let marks = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    let quoted = |[double, single]: [&str; 2]| marks.replace('"', double).replace('\'', single);
+    let python = quoted(PYTHON);
+    let owasp = python.replace('/', "&#x2F;");
+    vec![quoted(EXPRESS), quoted(GO).replace('+', "&#43;"), quoted(GO), python, owasp, marks]
 }
 
 /// In a URL: escaped as `encodeURIComponent` does, as RFC 3986 and forms do (strict, space as `+`), and as `encodeURI` does,

@@ -119,6 +119,33 @@ fn percent_escaped_forms_are_replaced() {
 
 /// Written by another implementation (Python's base64), not by the code under test.
 #[test]
+fn html_escaped_forms_are_replaced() {
+    let value = r#"a<b>&"c'd/e+f"#;
+    for form in [
+        "a&lt;b&gt;&amp;&quot;c&#39;d/e+f",
+        "a&lt;b&gt;&amp;&quot;c&#x27;d/e+f",
+        "a&lt;b&gt;&amp;&quot;c&#x27;d&#x2F;e+f",
+        "a&lt;b&gt;&amp;&#34;c&#39;d/e&#43;f",
+        r#"a&lt;b&gt;&amp;"c'd/e+f"#,
+    ] {
+        assert_eq!(shown("DEPLOY_TOKEN", value, &format!("<pre>{form}</pre>")), "<pre>«DEPLOY_TOKEN»</pre>");
+    }
+}
+
+#[test]
+fn a_value_that_was_read_byte_by_byte_is_replaced() {
+    assert_eq!(shown("DEPLOY_TOKEN", "pässwörd-1", r#"{"x":"pÃ¤sswÃ¶rd-1"}"#), r#"{"x":"«DEPLOY_TOKEN»"}"#);
+}
+
+#[test]
+fn the_case_of_letters_does_not_matter() {
+    for text in ["https://tenant-x7q.example", "TENANT-X7Q", "Tenant-x7Q"] {
+        assert!(shown("API_TOKEN", "Tenant-X7q", text).contains("«API_TOKEN»"), "{text}");
+    }
+    assert_eq!(shown("API_TOKEN", "a/b c:dEf", "a%2Fb%20c%3adef"), "«API_TOKEN»");
+}
+
+#[test]
 fn base64_of_the_value_alone_is_replaced_with_its_padding() {
     for written in ["czNjL3JldCB3P3JkK8O8Jm1vcmU=", "czNjL3JldCB3P3JkK8O8Jm1vcmU"] {
         assert_eq!(shown("DEPLOY_TOKEN", SECRET, &format!("[{written}]")), "[«DEPLOY_TOKEN»]");
@@ -171,6 +198,18 @@ fn the_secret_part_of_a_value_is_replaced_by_itself() {
 }
 
 #[test]
+fn the_secrets_in_an_authorization_a_cookie_and_a_connection_string_are_replaced_by_themselves() {
+    assert_eq!(shown("Authorization", "Token opaque-1", "no opaque-1"), "no «Authorization»");
+    let cookie = "region=eu; sid=5f2c81d09eab4471; theme=dark-and-quiet";
+    assert_eq!(shown("COOKIE", cookie, "5f2c81d09eab4471 dark-and-quiet"), "«COOKIE» dark-and-quiet");
+    let connection = "Server=tcp:db.example,1433;User ID=me;Password=opaque 2";
+    assert_eq!(
+        shown("DB_CONNECTION_STRING", connection, "opaque 2 at tcp:db.example,1433"),
+        "«DB_CONNECTION_STRING» at tcp:db.example,1433"
+    );
+}
+
+#[test]
 fn the_longer_of_two_nested_values_gives_the_name() {
     let redactor = redactor(&[("SHORT_TOKEN", "h4ndm4d3"), ("LONG_TOKEN", "xx-h4ndm4d3-yy")]);
     assert_eq!(redactor.text("xx-h4ndm4d3-yy h4ndm4d3"), "«LONG_TOKEN» «SHORT_TOKEN»");
@@ -210,7 +249,7 @@ fn longest_is_the_length_of_the_longest_form() {
     assert_eq!(redactor(&[]).longest(), 0);
     assert_eq!(redactor(&[("DB_PASS", "q7x!")]).longest(), 4);
     let twelve_escapes = r"\u0022".len() * 12;
-    assert_eq!(redactor(&[("DB_PASS", "!\"§!")]).longest(), "!\"§!".len());
+    assert_eq!(redactor(&[("DB_PASS", "!\"§!")]).longest(), "!\"Â§!".len());
     assert_eq!(redactor(&[("DEPLOY_TOKEN", "\"\"\"\"\"\"\"\"\"\"\"\"")]).longest(), twelve_escapes);
 }
 
@@ -234,7 +273,7 @@ fn a_long_value_is_replaced_while_little_is_held_back() {
     let value = (0..20_000).map(|number: u32| number.to_string()).collect::<Vec<_>>().join(":");
     let redactor = redactor(&[("DEPLOY_TOKEN", &value)]);
     assert_eq!(redactor.text(&format!("<{value}>")), "<«DEPLOY_TOKEN»>");
-    assert!(redactor.longest() < 8 * PIECE, "{}", redactor.longest());
+    assert!(redactor.longest() < 8 * texts::PIECE, "{}", redactor.longest());
 }
 
 #[test]
@@ -279,4 +318,19 @@ fn the_oldest_of_too_many_learned_values_is_forgotten() {
     }
     assert_eq!(redactor.text("token-number-0000"), "token-number-0000");
     assert_eq!(redactor.text(&format!("token-number-{LEARNED_MAX:04}")), "«API_TOKEN»");
+}
+
+#[test]
+fn what_is_kept_and_what_stays_beside_others_that_change_is_not_forgotten() {
+    let redactor = redactor(&[]);
+    let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    redactor.keep(&[header("API_TOKEN", "written-in-the-url-1")]);
+    for index in 0..=LEARNED_MAX {
+        redactor.learn(&[
+            header("X-Api-Key", "the-same-every-time"),
+            header("Authorization", &format!("Bearer number-{index:04}")),
+        ]);
+    }
+    let text = "written-in-the-url-1 the-same-every-time";
+    assert_eq!(redactor.text(text), "«API_TOKEN» «X-Api-Key»");
 }

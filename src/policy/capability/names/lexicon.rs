@@ -82,8 +82,12 @@ pub(super) const NOUNS: &[(Words, When)] = &[
     ("pem", After("private")),
     ("xprv", Always),
     ("signature", After("access")),
-    // Telegram calls the secret of an application its API hash.
-    ("hash", After("password passwd api")),
+    // Telegram calls the secret of an application its API hash. Of what a person types the hash is soon guessed.
+    ("hash", After("password passwd pass passphrase passcode pin api")),
+    // Payment services sign with one.
+    ("word", After("secret")),
+    // Maps of Chinese vendors know no other key; elsewhere it is the half that is no secret (`ACCESS_KEY_ID`).
+    ("ak", After("map maps")),
     // Connection strings carry the password (ADO.NET, Azure storage); a URL or DSN is judged by its value.
     ("string str", After("connection conn session cookie")),
     ("connstring connstr", Always),
