@@ -130,3 +130,26 @@ test('a legacy server that asks where there is no host is told that nobody can',
   assert.equal(JSON.parse(text(await client.call('slow'))).error.code, -32601)
   assert.deepEqual(server.seen('initialize')[0].message.params.capabilities, {})
 })
+
+test('closing the project ends the wait for a host that never answers, and for a server that wants time', async t => {
+  const waiting = exchange => exchange.result({ resultType: 'input_required', requestState: STATE })
+  const answers = { 'tools/call slow': required(), 'tools/call later': waiting }
+  const server = await httpServer(t, answers, { revision: MODERN })
+  let asked
+  const isAsked = new Promise(resolve => {
+    asked = resolve
+  })
+  const onInputRequired = () => {
+    asked()
+    return new Promise(() => {})
+  }
+  const { project, client } = clientOf(t, server, {}, { onInputRequired })
+  const calls = [client.call('slow'), client.call('later')].map(failure)
+  await isAsked
+  await soon(() => server.seen('tools/call later').length >= 2, 'the server is asked again')
+  await project.close()
+  for (const error of await Promise.all(calls)) {
+    assert.equal(error.code, 'ERR_MCP_CLOSED')
+    assert.equal(error.serverId, 'server')
+  }
+})
