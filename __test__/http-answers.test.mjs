@@ -190,3 +190,31 @@ test('fields that nobody knows, and numbers as they were written, come through',
     assert.deepEqual(await client.call('slow'), { ...result, isError: false })
   }
 })
+
+for (const [code, expected] of [
+  [401, 'ERR_MCP_AUTH_REQUIRED'],
+  [404, 'ERR_MCP_HTTP'],
+  [503, 'ERR_MCP_HTTP'],
+]) {
+  test(`${code} counts although its body never ends`, async t => {
+    const unended = ({ response }) => {
+      response.writeHead(code, { 'content-type': 'text/plain', 'www-authenticate': 'Bearer realm="x"' })
+      response.write('half a reason')
+    }
+    const error = await refused(t, unended, { sessions: false })
+    assert.equal(error.code, expected)
+    assert.equal(error.details.status, code)
+    if (code === 401) assert.equal(error.details.wwwAuthenticate, 'Bearer realm="x"')
+    else assert.equal(error.details.body, 'half a reason')
+  })
+}
+
+test('what came of the body of a refusal is shown although the connection was cut', async t => {
+  const cut = ({ response }) => {
+    response.writeHead(500, { 'content-length': 100 })
+    response.write('half a reason', () => response.destroy())
+  }
+  const error = await refused(t, cut)
+  assert.equal(error.details.status, 500)
+  assert.equal(error.details.body, 'half a reason')
+})

@@ -115,7 +115,7 @@ impl Client {
                     }
                 }
             }
-            Err(Unread::TooLarge(_)) => failed(parts.endpoint.refusals.too_large(parts.limit)),
+            Err(Unread::TooLarge) => failed(parts.endpoint.refusals.too_large(parts.limit)),
             Err(Unread::Broken(error)) => failed(parts.endpoint.refusals.network(&error)),
         }
     }

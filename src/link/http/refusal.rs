@@ -82,13 +82,14 @@ impl Refusals {
         headers: &HeaderMap,
         why: &str,
     ) -> McpError {
-        let target = self.header(headers, &LOCATION).unwrap_or_default();
+        let target = self.header(headers, &LOCATION);
         // Without its query, which may hold anything.
-        let shown = match from.join(&target) {
-            Ok(url) if url.has_host() => {
+        let shown = match target.as_ref().map(|target| from.join(target)) {
+            Some(Ok(url)) if url.has_host() => {
                 format!("{}://{}{}", url.scheme(), place_of(&url), self.redactor.text(url.path()))
             }
-            _ => "an address that is none".to_owned(),
+            Some(_) => "an address that is none".to_owned(),
+            None => "nowhere (there is no Location)".to_owned(),
         };
         let server = &self.server;
         let message = format!(
@@ -159,7 +160,7 @@ impl Refusals {
             }
             Cause::Refused => {
                 format!(
-                    "{} refused the connection; is the server running?",
+                    "{} refused the connection, so probably nothing runs there",
                     self.proxy.as_ref().unwrap_or(place)
                 )
             }
@@ -172,7 +173,8 @@ impl Refusals {
             #[cfg(feature = "tls")]
             Cause::Tls(why) => format!("no TLS connection came about ({why})"),
             Cause::Timeout => format!("no connection came about within {} s", CONNECT_TIMEOUT.as_secs()),
-            Cause::Other(why) if error.is_connect() => why,
+            // Of a builder: nothing was sent.
+            Cause::Other(why) if error.is_connect() || error.is_builder() => why,
             Cause::Other(why) => {
                 format!("the connection broke before the answer, and whether the call ran is unknown ({why})")
             }
