@@ -143,6 +143,10 @@ for (const [exceptions, excepted] of [
   ['test', true],
   [`other.test, ${NAME}`, true],
   ['*', true],
+  ['*.test', true],
+  [`${NAME}:80`, true],
+  [`${NAME}:8080`, false],
+  [`other.test ${NAME}`, true],
   ['other.test', false],
   ['er.test', false],
 ]) {
@@ -158,6 +162,36 @@ for (const [exceptions, excepted] of [
     } else {
       assert.equal(text(await client.call('echo', hi)), 'hi')
     }
+  })
+}
+
+test('what is for this machine goes to no proxy, whatever a resolver says of its name', async t => {
+  const server = await httpServer(t)
+  const proxy = await httpProxy(t, {})
+  const env = { HTTP_PROXY: `http://${proxy.address}`, TOKEN: PASSWORD }
+  const more = { headers: { Authorization: 'Bearer ${TOKEN}' } }
+  // In clear, which is allowed because it does not leave this machine.
+  for (const name of ['127.0.0.1', 'localhost', 'sub.localhost']) {
+    const url = `http://${name}:${port(server)}/mcp`
+    const { client } = clientOf(t, { url }, more, { env, allowedInheritedEnvKeys: ['TOKEN'] })
+    assert.equal(text(await client.call('echo', hi)), 'hi')
+  }
+  assert.equal(proxy.seen.length, 0)
+})
+
+for (const address of [
+  'ftp://proxy.test',
+  'socks5://proxy.test:1080',
+  'ht!tp://::::',
+  '%%%',
+  `http://me:${PASSWORD}@a b`,
+]) {
+  test(`a proxy that cannot be used (${address.split('@')[0]}) is an error, and nothing goes past it`, async t => {
+    const { client } = clientOf(t, { url: `http://${NAME}/mcp` }, {}, { env: { HTTP_PROXY: address } })
+    const error = await failure(client.call('echo', hi))
+    assert.equal(error.code, 'ERR_MCP_CONNECT')
+    assert.match(error.message, /The proxy that HTTP_PROXY names/)
+    assert.ok(!JSON.stringify([error, error.message]).includes(PASSWORD))
   })
 }
 
