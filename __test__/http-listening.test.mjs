@@ -131,3 +131,22 @@ for (const options of [{ sessions: false }, { revision: MODERN }]) {
     assert.equal(server.seen('GET').length, 0)
   })
 }
+
+test('a server that tells of changes all the time is not asked for tools that nobody looks at', async t => {
+  let told = 0
+  const changing = exchange => {
+    const stream = exchange.stream()
+    const timer = setInterval(() => {
+      stream.send({ jsonrpc: '2.0', method: 'notifications/tools/list_changed' })
+      told++
+    }, 10)
+    stream.ended.then(() => clearInterval(timer))
+  }
+  const server = await httpServer(t, { GET: changing })
+  const { client } = clientOf(t, server)
+  assert.equal(text(await client.call('echo', hi)), 'hi')
+  await soon(() => told >= 50, 'changes are told')
+  // What was told before is through by then.
+  assert.equal(text(await client.call('echo', hi)), 'hi')
+  assert.equal(server.seen('tools/list').length, 0)
+})

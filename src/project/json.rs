@@ -110,12 +110,11 @@ impl Reader {
                     let inner = self.inside(place, start, |path| path_of(path, &name));
                     let value = self.input(&inner, property.value);
                     // As with JSON.parse the last of two counts, in the place of the first.
-                    match places.get(&name) {
-                        Some(earlier) => entries[*earlier].1 = value,
-                        None => {
-                            places.insert(name.clone(), entries.len());
-                            entries.push((name, value));
-                        }
+                    if let Some(earlier) = places.get(&name) {
+                        entries[*earlier].1 = value;
+                    } else {
+                        places.insert(name.clone(), entries.len());
+                        entries.push((name, value));
                     }
                 }
                 Input::Object(entries)

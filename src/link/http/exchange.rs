@@ -144,7 +144,7 @@ impl Endpoint {
     async fn follow(&self, request: &Request<'_>, list: &HeaderList) -> Result<Response, McpError> {
         let headers = self.headers_of(request, list)?;
         let mut url = self.url.clone();
-        let mut last = StatusCode::PERMANENT_REDIRECT;
+        let mut redirected = StatusCode::PERMANENT_REDIRECT;
         for _ in 0..=REDIRECTS_MAX {
             let body = request.outgoing.map(|outgoing| outgoing.text.clone()).unwrap_or_default();
             if let Some(outgoing) = request.outgoing {
@@ -170,11 +170,11 @@ impl Endpoint {
                     );
                 }
             }
-            last = status;
+            redirected = status;
         }
         let server = &self.refusals.server;
         let message = format!("The server {server} redirected more than {REDIRECTS_MAX} times.");
-        Err(McpError::new(ErrorCode::Http, message).with("status", last.as_u16()).with("body", ""))
+        Err(McpError::new(ErrorCode::Http, message).with("status", redirected.as_u16()).with("body", ""))
     }
 
     async fn send(
