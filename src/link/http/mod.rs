@@ -122,7 +122,8 @@ pub async fn open(opening: Opening<'_>, receiver: Arc<dyn Receiver>) -> Result<A
         let message = format!("The server {} has no URL that begins with http or https.", opening.server);
         return Err(McpError::new(ErrorCode::Config, message).with("path", "url"));
     };
-    let Network { client, proxy, warning } = network(&url, opening.env).await?;
+    let Network { client, proxy, secrets, warning } = network(&url, opening.env).await?;
+    opening.redactor.learn(&secrets);
     if let Some(warning) = warning {
         receiver.warning("WARN_MCP_EXTRA_CERTIFICATES", &warning, Vec::new());
     }

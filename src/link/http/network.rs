@@ -28,6 +28,8 @@ pub(super) struct Network {
     pub client: Client,
     /// Host and port of the proxy that requests go through.
     pub proxy: Option<String>,
+    /// The variable that names the proxy, and its address: a password may stand in it.
+    pub secrets: Vec<(String, String)>,
     /// What was odd and no reason to stop.
     pub warning: Option<String>,
 }
@@ -48,6 +50,7 @@ pub(super) async fn network(url: &Url, env: &[(String, String)]) -> Result<Netwo
         .dns_resolver(Names)
         .user_agent(concat!(env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION")));
     let mut shown = None;
+    let mut secrets = Vec::new();
     let mut needs_certificates = url.scheme() == "https";
     if let Some((variable, address)) = proxy {
         let address = proxy_address(address);
@@ -60,6 +63,7 @@ pub(super) async fn network(url: &Url, env: &[(String, String)]) -> Result<Netwo
         };
         needs_certificates |= address.scheme() == "https";
         shown = Some(place_of(&address));
+        secrets.push((variable.to_owned(), address.into()));
         builder = builder.proxy(proxy);
     }
     #[cfg(feature = "tls")]
@@ -79,7 +83,7 @@ pub(super) async fn network(url: &Url, env: &[(String, String)]) -> Result<Netwo
     let client = builder.build().map_err(|error| {
         McpError::new(ErrorCode::Internal, format!("No HTTP client could be made: {error}."))
     })?;
-    Ok(Network { client, proxy: shown, warning })
+    Ok(Network { client, proxy: shown, secrets, warning })
 }
 
 /// Host and port, for messages: a URL may carry a password or a key in its query.
