@@ -153,3 +153,32 @@ test('closing the project ends the wait for a host that never answers, and for a
     assert.equal(error.serverId, 'server')
   }
 })
+
+test('a server that asks without end, takes back or asks at length, is refused what is too much', async t => {
+  const ROUNDS = 200
+  const flooding = exchange => {
+    const stream = exchange.stream()
+    for (let round = 0; round < ROUNDS; round++) {
+      stream.send({ jsonrpc: '2.0', id: `q${round}`, ...QUESTION })
+      stream.send({
+        jsonrpc: '2.0',
+        method: 'notifications/cancelled',
+        params: { requestId: `q${round}` },
+      })
+    }
+    const message = 'x'.repeat(2 ** 20)
+    stream.send({ jsonrpc: '2.0', id: 'long', ...QUESTION, params: { ...QUESTION.params, message } })
+    stream.send(exchange.answer({ content: [] }))
+  }
+  const server = await httpServer(t, { 'tools/call slow': flooding }, { revision: LEGACY })
+  let asked = 0
+  const onInputRequired = () => {
+    asked++
+    return new Promise(() => {})
+  }
+  const { client } = clientOf(t, server, {}, { onInputRequired })
+  await client.call('slow')
+  const replied = id => server.requests.some(({ message }) => message?.id === id && message.error)
+  await soon(() => replied('long') && replied(`q${ROUNDS - 1}`), 'the last questions are refused')
+  assert.ok(asked >= 1 && asked <= 64, `${asked} questions`)
+})

@@ -98,14 +98,19 @@ test('a server that asks on the stream is answered: ping with a result, the rest
     GET: exchange => {
       const stream = exchange.stream()
       stream.send({ jsonrpc: '2.0', id: 'ping', method: 'ping' })
+      // Answers repeat ids and methods, and a server decides how many there are.
+      stream.send({ jsonrpc: '2.0', id: `long${'-'.repeat(10_000)}`, method: 'ping' })
+      stream.send({ jsonrpc: '2.0', id: 'method', method: 'ü'.repeat(10_000) })
       stream.send({ jsonrpc: '2.0', id: 'roots', method: 'roots/list' })
     },
   })
   const { client } = clientOf(t, server)
   await client.call('echo', hi)
   const reply = id => server.requests.find(({ message }) => message?.id === id)?.message
-  await soon(() => reply('ping') && reply('roots'))
+  await soon(() => reply('ping') && reply('roots') && reply('method'))
   assert.deepEqual(reply('ping').result, {})
+  assert.ok(reply('method').error.message.length < 300)
+  assert.ok(!server.requests.some(({ message }) => String(message?.id).startsWith('long')))
   assert.equal(reply('roots').error.code, -32601)
 })
 
