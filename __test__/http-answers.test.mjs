@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { gzipSync } from 'node:zlib'
 import { failure, soon } from './support/fixture.mjs'
 import { html, httpServer, json, LEGACY, MODERN, never, status } from './support/http-server.mjs'
 import { clientOf, text } from './support/project.mjs'
@@ -218,3 +219,19 @@ test('what came of the body of a refusal is shown although the connection was cu
   assert.equal(error.details.status, 500)
   assert.equal(error.details.body, 'half a reason')
 })
+
+for (const type of ['application/json', 'text/event-stream']) {
+  test(`${type} that is compressed, which nobody asked for, is an error that says so`, async t => {
+    let wanted
+    const compressed = ({ request, response }) => {
+      wanted = request.headers['accept-encoding']
+      response.writeHead(200, { 'content-type': type, 'content-encoding': 'gzip' })
+      // The stream stays open: nobody has to wait for its end.
+      response.write(gzipSync('data: {}'))
+    }
+    const error = await refused(t, compressed, { sessions: false })
+    assert.equal(wanted, 'identity')
+    assert.equal(error.code, 'ERR_MCP_INVALID_MESSAGE')
+    assert.match(error.message, /encoding gzip/)
+  })
+}

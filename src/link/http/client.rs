@@ -14,7 +14,9 @@ use rmcp::transport::streamable_http_client::{
 };
 use sse_stream::Sse;
 
-use super::exchange::{EVENT_STREAM, JSON, Request, SESSION_ID, Unread, beginning, body, media_type};
+use super::exchange::{
+    EVENT_STREAM, JSON, Request, SESSION_ID, Unread, beginning, body, encoding, media_type,
+};
 use super::outgoing::{INITIALIZE, INITIALIZED, Outgoing, carried};
 use super::parts::{Headers, Parts, lock};
 use super::refusal::BODY_READ;
@@ -97,6 +99,9 @@ impl Client {
                 return Ok(StreamableHttpPostResponse::Json(self.outdated(&outgoing, id, error), None));
             }
             return failed(error);
+        }
+        if let Some(encoding) = encoding(&response) {
+            return failed(parts.endpoint.refusals.encoded(status, &encoding));
         }
         if kind.as_deref() == Some(EVENT_STREAM) {
             let streaming = Streaming::new(self.clone(), response, outgoing, id, session, headers, place);

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE, LOCATION};
+use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, LOCATION};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use reqwest::{Client, Response, Url};
 use tokio_util::sync::CancellationToken;
@@ -219,6 +219,8 @@ impl Endpoint {
             headers.append(name, value);
         }
         headers.insert(ACCEPT, HeaderValue::from_static(request.accept));
+        // Without this header every encoding is welcome (RFC 9110, 12.5.3).
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         if request.outgoing.is_some() {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
         }
@@ -255,6 +257,13 @@ pub(super) fn media_type(response: &Response) -> Option<String> {
     let value = response.headers().get(CONTENT_TYPE)?.to_str().ok()?;
     let kind = value.split(';').next().unwrap_or_default().trim();
     (!kind.is_empty()).then(|| kind.to_ascii_lowercase())
+}
+
+/// How a body is encoded, where it is although that was not asked for.
+pub(super) fn encoding(response: &Response) -> Option<String> {
+    let value = response.headers().get(CONTENT_ENCODING)?;
+    let encoding = String::from_utf8_lossy(value.as_bytes()).trim().to_ascii_lowercase();
+    (!matches!(encoding.as_str(), "" | "identity")).then_some(encoding)
 }
 
 /// Why a body was not taken in whole.

@@ -129,6 +129,16 @@ impl Refusals {
         .with("body", self.redactor.excerpt(body, BODY_SHOWN))
     }
 
+    /// An answer in an encoding that nobody asked for.
+    pub(super) fn encoded(&self, status: StatusCode, encoding: &str) -> McpError {
+        let server = &self.server;
+        let shown = self.redactor.excerpt(encoding, SAID_MAX);
+        let message = format!(
+            "The server {server} answered with HTTP {status} and a body in the encoding {shown}, which was not asked for; something on the way may have compressed it."
+        );
+        McpError::new(ErrorCode::InvalidMessage, message).with("status", status.as_u16()).with("body", "")
+    }
+
     pub(super) fn too_large(&self, limit: usize) -> McpError {
         let server = &self.server;
         let message = format!(
