@@ -13,6 +13,9 @@ use serde_json::value::RawValue;
 use crate::error::{ErrorCode, McpError};
 use crate::link::fields::members;
 
+/// As much of a method that nobody offers as is repeated to the server, in bytes.
+const METHOD_SHOWN: usize = 200;
+
 /// The `_meta` of one request, before it is text.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Meta<'a> {
@@ -63,7 +66,8 @@ pub(super) fn answer(id: &str, method: &str) -> String {
     if method == "ping" {
         return format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#);
     }
-    let message = quoted(&format!("this client does not offer {method}"));
+    let shown = method.get(..method.floor_char_boundary(METHOD_SHOWN)).unwrap_or(method);
+    let message = quoted(&format!("this client does not offer {shown}"));
     format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32601,"message":{message}}}}}"#)
 }
 
