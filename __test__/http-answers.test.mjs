@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { gzipSync } from 'node:zlib'
 import { failure, soon } from './support/fixture.mjs'
 import { html, httpServer, json, LEGACY, MODERN, never, status } from './support/http-server.mjs'
 import { clientOf, text } from './support/project.mjs'
@@ -190,3 +191,47 @@ test('fields that nobody knows, and numbers as they were written, come through',
     assert.deepEqual(await client.call('slow'), { ...result, isError: false })
   }
 })
+
+for (const [code, expected] of [
+  [401, 'ERR_MCP_AUTH_REQUIRED'],
+  [404, 'ERR_MCP_HTTP'],
+  [503, 'ERR_MCP_HTTP'],
+]) {
+  test(`${code} counts although its body never ends`, async t => {
+    const unended = ({ response }) => {
+      response.writeHead(code, { 'content-type': 'text/plain', 'www-authenticate': 'Bearer realm="x"' })
+      response.write('half a reason')
+    }
+    const error = await refused(t, unended, { sessions: false })
+    assert.equal(error.code, expected)
+    assert.equal(error.details.status, code)
+    if (code === 401) assert.equal(error.details.wwwAuthenticate, 'Bearer realm="x"')
+    else assert.equal(error.details.body, 'half a reason')
+  })
+}
+
+test('what came of the body of a refusal is shown although the connection was cut', async t => {
+  const cut = ({ response }) => {
+    response.writeHead(500, { 'content-length': 100 })
+    response.write('half a reason', () => response.destroy())
+  }
+  const error = await refused(t, cut)
+  assert.equal(error.details.status, 500)
+  assert.equal(error.details.body, 'half a reason')
+})
+
+for (const type of ['application/json', 'text/event-stream']) {
+  test(`${type} that is compressed, which nobody asked for, is an error that says so`, async t => {
+    let wanted
+    const compressed = ({ request, response }) => {
+      wanted = request.headers['accept-encoding']
+      response.writeHead(200, { 'content-type': type, 'content-encoding': 'gzip' })
+      // The stream stays open: nobody has to wait for its end.
+      response.write(gzipSync('data: {}'))
+    }
+    const error = await refused(t, compressed, { sessions: false })
+    assert.equal(wanted, 'identity')
+    assert.equal(error.code, 'ERR_MCP_INVALID_MESSAGE')
+    assert.match(error.message, /encoding gzip/)
+  })
+}

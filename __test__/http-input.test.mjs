@@ -130,3 +130,55 @@ test('a legacy server that asks where there is no host is told that nobody can',
   assert.equal(JSON.parse(text(await client.call('slow'))).error.code, -32601)
   assert.deepEqual(server.seen('initialize')[0].message.params.capabilities, {})
 })
+
+test('closing the project ends the wait for a host that never answers, and for a server that wants time', async t => {
+  const waiting = exchange => exchange.result({ resultType: 'input_required', requestState: STATE })
+  const answers = { 'tools/call slow': required(), 'tools/call later': waiting }
+  const server = await httpServer(t, answers, { revision: MODERN })
+  let asked
+  const isAsked = new Promise(resolve => {
+    asked = resolve
+  })
+  const onInputRequired = () => {
+    asked()
+    return new Promise(() => {})
+  }
+  const { project, client } = clientOf(t, server, {}, { onInputRequired })
+  const calls = [client.call('slow'), client.call('later')].map(failure)
+  await isAsked
+  await soon(() => server.seen('tools/call later').length >= 2, 'the server is asked again')
+  await project.close()
+  for (const error of await Promise.all(calls)) {
+    assert.equal(error.code, 'ERR_MCP_CLOSED')
+    assert.equal(error.serverId, 'server')
+  }
+})
+
+test('a server that asks without end, takes back or asks at length, is refused what is too much', async t => {
+  const ROUNDS = 200
+  const flooding = exchange => {
+    const stream = exchange.stream()
+    for (let round = 0; round < ROUNDS; round++) {
+      stream.send({ jsonrpc: '2.0', id: `q${round}`, ...QUESTION })
+      stream.send({
+        jsonrpc: '2.0',
+        method: 'notifications/cancelled',
+        params: { requestId: `q${round}` },
+      })
+    }
+    const message = 'x'.repeat(2 ** 20)
+    stream.send({ jsonrpc: '2.0', id: 'long', ...QUESTION, params: { ...QUESTION.params, message } })
+    stream.send(exchange.answer({ content: [] }))
+  }
+  const server = await httpServer(t, { 'tools/call slow': flooding }, { revision: LEGACY })
+  let asked = 0
+  const onInputRequired = () => {
+    asked++
+    return new Promise(() => {})
+  }
+  const { client } = clientOf(t, server, {}, { onInputRequired })
+  await client.call('slow')
+  const replied = id => server.requests.some(({ message }) => message?.id === id && message.error)
+  await soon(() => replied('long') && replied(`q${ROUNDS - 1}`), 'the last questions are refused')
+  assert.ok(asked >= 1 && asked <= 64, `${asked} questions`)
+})

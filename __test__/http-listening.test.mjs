@@ -98,14 +98,19 @@ test('a server that asks on the stream is answered: ping with a result, the rest
     GET: exchange => {
       const stream = exchange.stream()
       stream.send({ jsonrpc: '2.0', id: 'ping', method: 'ping' })
+      // Answers repeat ids and methods, and a server decides how many there are.
+      stream.send({ jsonrpc: '2.0', id: `long${'-'.repeat(10_000)}`, method: 'ping' })
+      stream.send({ jsonrpc: '2.0', id: 'method', method: 'ü'.repeat(10_000) })
       stream.send({ jsonrpc: '2.0', id: 'roots', method: 'roots/list' })
     },
   })
   const { client } = clientOf(t, server)
   await client.call('echo', hi)
   const reply = id => server.requests.find(({ message }) => message?.id === id)?.message
-  await soon(() => reply('ping') && reply('roots'))
+  await soon(() => reply('ping') && reply('roots') && reply('method'))
   assert.deepEqual(reply('ping').result, {})
+  assert.ok(reply('method').error.message.length < 300)
+  assert.ok(!server.requests.some(({ message }) => String(message?.id).startsWith('long')))
   assert.equal(reply('roots').error.code, -32601)
 })
 
@@ -131,3 +136,22 @@ for (const options of [{ sessions: false }, { revision: MODERN }]) {
     assert.equal(server.seen('GET').length, 0)
   })
 }
+
+test('a server that tells of changes all the time is not asked for tools that nobody looks at', async t => {
+  let told = 0
+  const changing = exchange => {
+    const stream = exchange.stream()
+    const timer = setInterval(() => {
+      stream.send({ jsonrpc: '2.0', method: 'notifications/tools/list_changed' })
+      told++
+    }, 10)
+    stream.ended.then(() => clearInterval(timer))
+  }
+  const server = await httpServer(t, { GET: changing })
+  const { client } = clientOf(t, server)
+  assert.equal(text(await client.call('echo', hi)), 'hi')
+  await soon(() => told >= 50, 'changes are told')
+  // What was told before is through by then.
+  assert.equal(text(await client.call('echo', hi)), 'hi')
+  assert.equal(server.seen('tools/list').length, 0)
+})

@@ -1,6 +1,7 @@
 // Proxies and private authorities, as companies have them.
 
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -27,6 +28,15 @@ async function secure(t, ...hosts) {
   const file = join(folder, 'ca.pem')
   writeFileSync(file, own.certificate)
   return { server: await httpServer(t, {}, { tls: own.issue(...hosts) }), file }
+}
+
+/** One that nobody writes to. */
+function fifo(t) {
+  const folder = mkdtempSync(join(tmpdir(), 'workflow-mcp-fifo-'))
+  t.after(() => rmSync(folder, { recursive: true }))
+  const path = join(folder, 'ca.pem')
+  execFileSync('mkfifo', [path])
+  return path
 }
 
 test('a server with a private authority is reached with NODE_EXTRA_CA_CERTS', async t => {
@@ -60,6 +70,23 @@ test('NODE_EXTRA_CA_CERTS of the process counts where the options do not say oth
   assert.equal(code, 0)
   assert.equal(text(said[0]), 'hi')
 })
+
+for (const [what, path] of [
+  ['a folder', tmpdir],
+  ['a device', () => '/dev/zero'],
+  ['a FIFO', t => fifo(t)],
+]) {
+  test(`NODE_EXTRA_CA_CERTS that names ${what} is a warning`, {
+    skip: process.platform === 'win32',
+  }, async t => {
+    const { server } = await secure(t, '127.0.0.1')
+    const warnings = []
+    const options = { env: { NODE_EXTRA_CA_CERTS: path(t) }, onWarning: ({ code }) => warnings.push(code) }
+    const { client } = clientOf(t, server, {}, options)
+    assert.equal((await failure(client.call('echo', hi))).code, 'ERR_MCP_CONNECT')
+    assert.deepEqual(warnings, ['WARN_MCP_EXTRA_CERTIFICATES'])
+  })
+}
 
 for (const [what, hosts, env, cure] of [
   ['of an authority that nobody knows', ['127.0.0.1'], () => ({}), /NODE_EXTRA_CA_CERTS/],
@@ -145,8 +172,11 @@ test('the user and password of a proxy go to the proxy, and into no error', asyn
 
   const { client } = clientOf(t, { url }, {}, { env: env(refusing.address) })
   const error = await failure(client.call('echo', hi))
-  assert.ok(['ERR_MCP_HTTP', 'ERR_MCP_CONNECT'].includes(error.code), error.code)
-  assert.ok(!(JSON.stringify(error) + error.stack).includes(PASSWORD))
+  assert.equal(error.code, 'ERR_MCP_HTTP')
+  // Although the proxy says it again.
+  assert.match(error.details.body, /^Basic \S*«HTTP_PROXY»$/)
+  const shown = JSON.stringify(error) + error.stack
+  assert.ok(!shown.includes(PASSWORD) && !shown.includes(credentials))
 })
 
 test('a tunnel that is refused is an error', async t => {
@@ -163,6 +193,10 @@ for (const [exceptions, excepted] of [
   ['test', true],
   [`other.test, ${NAME}`, true],
   ['*', true],
+  ['*.test', true],
+  [`${NAME}:80`, true],
+  [`${NAME}:8080`, false],
+  [`other.test ${NAME}`, true],
   ['other.test', false],
   ['er.test', false],
 ]) {
@@ -178,6 +212,36 @@ for (const [exceptions, excepted] of [
     } else {
       assert.equal(text(await client.call('echo', hi)), 'hi')
     }
+  })
+}
+
+test('what is for this machine goes to no proxy, whatever a resolver says of its name', async t => {
+  const server = await httpServer(t)
+  const proxy = await httpProxy(t, {})
+  const env = { HTTP_PROXY: `http://${proxy.address}`, TOKEN: PASSWORD }
+  const more = { headers: { Authorization: 'Bearer ${TOKEN}' } }
+  // In clear, which is allowed because it does not leave this machine.
+  for (const name of ['127.0.0.1', 'localhost', 'sub.localhost']) {
+    const url = `http://${name}:${port(server)}/mcp`
+    const { client } = clientOf(t, { url }, more, { env, allowedInheritedEnvKeys: ['TOKEN'] })
+    assert.equal(text(await client.call('echo', hi)), 'hi')
+  }
+  assert.equal(proxy.seen.length, 0)
+})
+
+for (const address of [
+  'ftp://proxy.test',
+  'socks5://proxy.test:1080',
+  'ht!tp://::::',
+  '%%%',
+  `http://me:${PASSWORD}@a b`,
+]) {
+  test(`a proxy that cannot be used (${address.split('@')[0]}) is an error, and nothing goes past it`, async t => {
+    const { client } = clientOf(t, { url: `http://${NAME}/mcp` }, {}, { env: { HTTP_PROXY: address } })
+    const error = await failure(client.call('echo', hi))
+    assert.equal(error.code, 'ERR_MCP_CONNECT')
+    assert.match(error.message, /The proxy that HTTP_PROXY names/)
+    assert.ok(!JSON.stringify([error, error.message]).includes(PASSWORD))
   })
 }
 

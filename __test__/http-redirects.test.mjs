@@ -86,3 +86,12 @@ for (const code of [301, 302, 303]) {
     assert.equal(server.requests.filter(({ path }) => path === '/elsewhere').length, 0)
   })
 }
+
+test('a redirect without an address says that it has none', async t => {
+  const server = await httpServer(t, { 'tools/call': status(307, '') })
+  const { client } = clientOf(t, server)
+  const error = await failure(client.call('echo', hi))
+  assert.equal(error.code, 'ERR_MCP_HTTP')
+  assert.match(error.message, /nowhere/)
+  assert.ok(!error.message.includes('another origin'), error.message)
+})

@@ -159,3 +159,25 @@ function within(promise, what) {
   })
   return Promise.race([promise, late])
 }
+
+for (const [protocol, method] of [
+  ['legacy', 'initialize'],
+  ['modern', 'server/discover'],
+]) {
+  for (const ends of ['closed', 'given up']) {
+    test(`a handshake (${method}) on a stream that brings no answer leaves no connection when it is ${ends}`, async t => {
+      let isOpen
+      const opened = new Promise(resolve => {
+        isOpen = resolve
+      })
+      const silent = exchange => isOpen(exchange.stream())
+      const server = await httpServer(t, { [method]: silent })
+      const { project, client } = clientOf(t, server, { protocol, timeout: 1_000 })
+      const call = failure(client.call('echo', hi))
+      await opened
+      if (ends === 'closed') await project.close()
+      assert.equal((await call).code, ends === 'closed' ? 'ERR_MCP_CLOSED' : 'ERR_MCP_TIMEOUT')
+      await soon(() => server.open === 0, 'the connection is closed')
+    })
+  }
+}

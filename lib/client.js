@@ -22,7 +22,7 @@ class McpClient {
 
   /**
    * @param {object} project kept reachable for as long as this is
-   * @param {{ open: () => object, errorOf: (text: string) => McpError, onInputRequired?: Function }} link
+   * @param {{ open: () => object, errorOf: (text: string) => McpError, closing: AbortSignal, onInputRequired?: Function }} link
    */
   constructor(host, project, name, link) {
     this.#host = host
@@ -41,11 +41,12 @@ class McpClient {
     const { signal, onProgress, native } = scriptOptions(given)
     const request = text =>
       this.#perform(signal, onProgress, token => this.#server.request(token, 'tools/call', text, native))
-    const { onInputRequired } = this.#link
+    const { onInputRequired, closing } = this.#link
     const result = resultObject(await request(params), this.name)
     if (onInputRequired === undefined || result.resultType !== 'input_required')
       return finished(result, this.name)
-    return await afterInput(result, { onInputRequired, serverName: this.name, params, request, signal })
+    const { name: serverName } = this
+    return await afterInput(result, { onInputRequired, serverName, params, request, signal, closing })
   }
 
   callSync(tool, args, given) {

@@ -21,18 +21,19 @@ const LONGEST_PAUSE = 5_000
  * Answers a server's questions until its call is finished.
  *
  * @param {object} first the result that asks
- * @param {{ onInputRequired: Function, serverName: string, params: string, request: (params: string) => Promise<string>, signal?: AbortSignal }} call
+ * @param {{ onInputRequired: Function, serverName: string, params: string, request: (params: string) => Promise<string>, signal?: AbortSignal, closing: AbortSignal }} call
  */
-async function afterInput(first, { onInputRequired, serverName, params, request, signal }) {
+async function afterInput(first, call) {
+  const { onInputRequired, serverName, params, request } = call
   let result = first
   for (let round = 0; round < ROUNDS; round++) {
     let responses
     if (hasQuestions(result)) {
       const asked = Promise.resolve({ inputRequests: result.inputRequests })
       const answers = asked.then(questions => onInputRequired(questions, serverName))
-      responses = jsonObject('onInputRequired()', await answered(answers, serverName, signal))
+      responses = jsonObject('onInputRequired()', await answered(answers, call))
     } else {
-      await unlessAborted(pause(pauseBefore(round)), signal)
+      await paused(pauseBefore(round), call)
     }
     result = resultObject(await request(again(params, responses, result.requestState)), serverName)
     if (result.resultType !== 'input_required') return finished(result, serverName)
@@ -73,40 +74,53 @@ function again(params, responses, requestState) {
   return `${params.slice(0, -1)}${answers}${state}}`
 }
 
-async function answered(answers, serverName, signal) {
+async function answered(answers, call) {
+  const { serverName, signal, closing } = call
   try {
-    return await unlessAborted(answers, signal)
+    return await unlessEnded(answers, call)
   } catch (reason) {
-    if (signal?.aborted) throw signal.reason
+    if (signal?.aborted || closing.aborted) throw reason
     const message = `The tool of the server ${serverName} asked for input, and onInputRequired failed`
     throw notGiven(serverName, message, { cause: reason })
   }
 }
 
-/** What a promise gives, unless the signal aborts first. */
-function unlessAborted(promise, signal) {
-  if (signal === undefined) return promise
+async function paused(ms, call) {
+  let timer
+  const pause = new Promise(resolve => {
+    timer = setTimeout(resolve, ms)
+  })
+  try {
+    await unlessEnded(pause, call)
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** What a promise gives, unless the caller gives up or the project is closed first: nothing else ends the wait for a host's function. */
+function unlessEnded(promise, { signal, closing, serverName }) {
+  const unlessClosed = unlessAborted(promise, closing, () => closed(serverName))
+  return signal === undefined ? unlessClosed : unlessAborted(unlessClosed, signal, () => signal.reason)
+}
+
+function unlessAborted(promise, signal, reasonOf) {
   return new Promise((resolve, reject) => {
+    let unlisten = () => {}
     if (signal.aborted) {
-      reject(signal.reason)
-      return
+      reject(reasonOf())
+    } else {
+      unlisten = onAbort(signal, () => {
+        unlisten()
+        reject(reasonOf())
+      })
     }
-    const unlisten = onAbort(signal, () => {
-      unlisten()
-      promise.cancel?.()
-      reject(signal.reason)
-    })
     promise.then(resolve, reject).finally(unlisten)
   })
 }
 
-/** A promise that a time passes; `cancel` lets the timer go. */
-function pause(ms) {
-  let timer
-  const promise = new Promise(resolve => {
-    timer = setTimeout(resolve, ms)
-  })
-  return Object.assign(promise, { cancel: () => clearTimeout(timer) })
+function closed(serverName) {
+  const message = `The project of the server ${serverName} is closed.`
+  return new McpError(message, { code: 'ERR_MCP_CLOSED', serverId: serverName })
 }
 
 function endless(serverName) {

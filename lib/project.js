@@ -24,6 +24,8 @@ class McpProject {
   #native
   #listener
   #clients = new Map()
+  /** Ends what waits for the host itself; the native project ends the rest. */
+  #closing = new AbortController()
 
   /**
    * @param {object} native handle of the project; when it is collected, its sessions end
@@ -50,6 +52,7 @@ class McpProject {
       client = new McpClient(this.#host, this, serverName, {
         open: () => this.#native.server(serverName),
         errorOf: text => this.#listener.errorOf(text),
+        closing: this.#closing.signal,
         onInputRequired: this.#listener.onInputRequired,
       })
       this.#clients.set(serverName, client)
@@ -58,6 +61,7 @@ class McpProject {
   }
 
   async close() {
+    this.#closing.abort()
     await this.#host.perform({
       __proto__: null,
       start: token => this.#native.close(token),

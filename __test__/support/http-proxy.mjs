@@ -6,7 +6,7 @@ import { connect } from 'node:net'
 
 /**
  * `ports` says where a host leads: `{ 'server.test': 12345 }`, on this machine. `seen` are the requests: `{ method, target, headers }`.
- * With `refusal`, a status, it refuses them all.
+ * With `refusal`, a status, it refuses them all, and says what credentials came.
  */
 export async function httpProxy(t, ports, { refusal } = {}) {
   const seen = []
@@ -18,7 +18,7 @@ export async function httpProxy(t, ports, { refusal } = {}) {
   }
   const server = createServer((request, response) => {
     seen.push({ method: request.method, target: request.url, headers: request.headers })
-    if (refusal) return response.writeHead(refusal).end()
+    if (refusal) return response.writeHead(refusal).end(request.headers['proxy-authorization'])
     const { hostname, pathname, search } = new URL(request.url)
     // What is meant for the proxy stays there (RFC 9110, 7.6.1).
     const { 'proxy-authorization': _, 'proxy-connection': __, ...headers } = request.headers

@@ -3,8 +3,9 @@
 use crate::policy::capability::{name_is_capability, value_format};
 
 /// Headers that say what the protocol or the connection says; a project's own would break either.
-const RESERVED: [&str; 13] = [
+const RESERVED: [&str; 14] = [
     "accept",
+    "accept-encoding",
     "connection",
     "content-encoding",
     "content-length",

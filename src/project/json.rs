@@ -23,6 +23,9 @@ const DIALECT: ParseOptions = ParseOptions {
     allow_extended_string_escapes: false,
 };
 
+/// As far in as messages have lines: `mcpServers.NAME.headers.NAME`. With a path for each value of any depth a file of 1 MiB took gigabytes.
+const DEEPEST: usize = 4;
+
 /// Lines by path, as messages write paths.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Lines(HashMap<String, usize>);
@@ -60,7 +63,7 @@ pub(super) fn read(text: &str) -> Result<(Input, Lines), Fault> {
     };
     let breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at).collect();
     let mut reader = Reader { breaks, lines: Lines::default() };
-    let input = reader.input("", value);
+    let input = reader.input(&Place { path: String::new(), line: 0, depth: 0 }, value);
     Ok((input, reader.lines))
 }
 
@@ -70,9 +73,17 @@ struct Reader {
     lines: Lines,
 }
 
+/// Where a value stands.
+struct Place {
+    /// Empty below [`DEEPEST`].
+    path: String,
+    line: usize,
+    depth: usize,
+}
+
 impl Reader {
     /// The parser ends at a depth of 512, so this does too.
-    fn input(&mut self, path: &str, value: Value<'_>) -> Input {
+    fn input(&mut self, place: &Place, value: Value<'_>) -> Input {
         match value {
             Value::StringLit(text) => Input::String(text.value.into_owned()),
             Value::NumberLit(number) => number.value.parse().map_or(Input::Other("a number"), Input::Number),
@@ -83,25 +94,27 @@ impl Reader {
                 Input::List(
                     elements
                         .map(|(index, element)| {
-                            let path = format!("{path}[{index}]");
-                            self.stands_at(&path, element.start());
-                            self.input(&path, element)
+                            let inner =
+                                self.inside(place, element.start(), |path| format!("{path}[{index}]"));
+                            self.input(&inner, element)
                         })
                         .collect(),
                 )
             }
             Value::Object(object) => {
                 let mut entries: Vec<(String, Input)> = Vec::with_capacity(object.properties.len());
+                let mut places: HashMap<String, usize> = HashMap::with_capacity(object.properties.len());
                 for property in object.properties {
                     let start = property.start();
                     let name = property.name.into_string();
-                    let path = path_of(path, &name);
-                    self.stands_at(&path, start);
-                    let value = self.input(&path, property.value);
+                    let inner = self.inside(place, start, |path| path_of(path, &name));
+                    let value = self.input(&inner, property.value);
                     // As with JSON.parse the last of two counts, in the place of the first.
-                    match entries.iter_mut().find(|(earlier, _)| *earlier == name) {
-                        Some((_, earlier)) => *earlier = value,
-                        None => entries.push((name, value)),
+                    if let Some(earlier) = places.get(&name) {
+                        entries[*earlier].1 = value;
+                    } else {
+                        places.insert(name.clone(), entries.len());
+                        entries.push((name, value));
                     }
                 }
                 Input::Object(entries)
@@ -109,9 +122,19 @@ impl Reader {
         }
     }
 
-    fn stands_at(&mut self, path: &str, at: usize) {
+    /// One step further in, from the value at `outer` to the one that begins at a byte of the text. What stands on the line of what is around
+    /// it is found by that.
+    fn inside(&mut self, outer: &Place, at: usize, path: impl FnOnce(&str) -> String) -> Place {
+        let depth = outer.depth + 1;
+        if depth > DEEPEST {
+            return Place { path: String::new(), line: outer.line, depth };
+        }
+        let path = path(&outer.path);
         let line = self.breaks.partition_point(|end| *end < at) + 1;
-        self.lines.0.insert(path.to_owned(), line);
+        if line != outer.line {
+            self.lines.0.insert(path.clone(), line);
+        }
+        Place { path, line, depth }
     }
 }
 
@@ -160,6 +183,28 @@ mod tests {
         let (input, _) = read(r#"{"a": 1, "b": 2, "a": 3}"#).unwrap();
         let expected = vec![("a".into(), Input::Number(3.0)), ("b".into(), Input::Number(2.0))];
         assert_eq!(input, Input::Object(expected));
+    }
+
+    #[test]
+    fn the_deepest_path_is_that_of_a_header() {
+        let text = "{\n\"mcpServers\": {\n\"a\": {\n\"headers\": {\n\"X\": {\n\"y\": 1}}}}}";
+        let (_, lines) = read(text).unwrap();
+        assert_eq!(lines.of("mcpServers.a.headers.X"), Some(5));
+        assert_eq!(lines.of("mcpServers.a.headers.X.y"), Some(5));
+        let (_, lines) = read("{\n\"a\": {\"b\": 1,\n\"c\": 2}}").unwrap();
+        assert_eq!((lines.of("a.b"), lines.of("a.c"), lines.0.len()), (Some(2), Some(3), 2));
+    }
+
+    #[test]
+    fn what_a_file_takes_grows_with_its_length_alone() {
+        // Names of a path of 14 KB, and 400,000 values behind it.
+        let deep = format!(r#"{{"{}":"#, "n".repeat(64)).repeat(200);
+        let text = format!("{deep}[{}1]{}", "1,\n".repeat(400_000), "}".repeat(200));
+        let (_, lines) = read(&text).unwrap();
+        assert_eq!(lines.0.len(), 1);
+        let names: Vec<_> = (0..80_000).map(|at| format!(r#""k{at}":1"#)).collect();
+        let Input::Object(entries) = read(&format!("{{{}}}", names.join(","))).unwrap().0 else { panic!() };
+        assert_eq!(entries.len(), names.len());
     }
 
     #[test]

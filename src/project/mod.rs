@@ -14,9 +14,10 @@ mod json;
 pub mod options;
 mod program;
 pub mod server;
-mod url;
+pub mod url;
 mod variables;
 
+use std::collections::HashSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -32,6 +33,9 @@ use server::folder_of;
 
 /// Longer names are no names; they stand in every message about their server.
 const LONGEST_NAME: usize = 128;
+
+/// So many of the known names stand in the message about one that is not; `details.known` has them all.
+const SHOWN_NAMES: usize = 20;
 
 /// A project's configuration, read once.
 pub struct Project {
@@ -166,6 +170,7 @@ impl Project {
         }
         let root = Found::outermost(ErrorCode::Config, outer, root);
         let mut entries: Vec<Entry> = Vec::new();
+        let mut names = HashSet::new();
         for shape in ["mcpServers", "servers"] {
             let Some(servers) = root.property(shape).given() else { continue };
             for (name, server) in servers.entries("an object, the servers by their names")? {
@@ -178,7 +183,7 @@ impl Project {
                     );
                     return Err(server.refusal(&reason));
                 }
-                if entries.iter().any(|entry| entry.name == name) {
+                if !names.insert(name) {
                     return Err(server.refusal("is in mcpServers too; keep one of the two"));
                 }
                 let path = path_of(servers.path(), name);
@@ -203,7 +208,12 @@ impl Project {
                 format!("there is none under mcpServers or servers{}", self.in_file())
             }
             (true, _) => format!("all of its servers are disabled{}", self.in_file()),
-            (false, _) => format!("known are {}{}", known.join(", "), self.in_file()),
+            (false, _) => {
+                let more = known.len().saturating_sub(SHOWN_NAMES);
+                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+                let names: Vec<_> = known.iter().copied().take(SHOWN_NAMES).collect();
+                format!("known are {}{more}{}", names.join(", "), self.in_file())
+            }
         };
         let hint = near.map(|near| format!(" (did you mean {near}?)")).unwrap_or_default();
         let message = format!("The project has no server {}{hint}: {has}.", shown(name));

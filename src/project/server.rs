@@ -119,6 +119,8 @@ pub(super) struct Judge<'p> {
 impl Judge<'_> {
     fn server(mut self) -> Result<Server, McpError> {
         let found = self.entry.found();
+        // Whether it is `true` was asked before; that a word is not taken for it shall not go unseen.
+        found.property("disabled").given().map(|it| it.boolean()).transpose()?;
         let timeout = timeout(&found)?;
         let protocol = found.property("protocol").given().map_or(Ok(Protocol::Auto), |it| protocol(&it))?;
         let kind = found.property("type");

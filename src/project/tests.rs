@@ -116,6 +116,24 @@ fn a_name_that_is_not_there_says_which_are_and_where_it_looked() {
 }
 
 #[test]
+fn of_many_names_that_are_known_the_message_shows_a_few() {
+    let servers: Vec<_> =
+        (0..1_000).map(|at| format!(r#""s{at}": {{"url": "https://a.example"}}"#)).collect();
+    let project = given(&format!(r#"{{"mcpServers": {{{}}}}}"#, servers.join(","))).unwrap();
+    let error = project.entry("t").err().unwrap();
+    assert!(error.message.contains("known are s0, s1, ") && error.message.contains(" and 980 more"));
+    assert_eq!(error.detail("known").and_then(|known| known.as_array()).map(Vec::len), Some(1_000));
+}
+
+#[test]
+fn a_disabled_that_is_no_boolean_is_told_when_the_server_is_used() {
+    let project = given(r#"{"servers": {"a": {"url": "https://a.example", "disabled": "true"}}}"#).unwrap();
+    let error = project.server(project.entry("a").unwrap()).err().unwrap();
+    assert_eq!((error.code, error.detail("reason").is_some()), (ErrorCode::Config, true));
+    assert!(error.message.contains("disabled is a string"), "{}", error.message);
+}
+
+#[test]
 fn a_disabled_server_is_not_there_and_says_so() {
     let project = given(r#"{"servers": {"a": {"url": "https://a.example", "disabled": true}}}"#).unwrap();
     let error = project.entry("a").err().unwrap();

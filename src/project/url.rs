@@ -50,6 +50,8 @@ pub(super) fn origin(text: &str) -> Option<String> {
     let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
     let is_bare =
         &url[Position::BeforePath..] == "/" && url.username().is_empty() && url.password().is_none();
+    // A star is a letter of a host to the URL standard, and would match nothing.
+    let is_bare = is_bare && !text.contains('*');
     is_bare.then(|| url.origin().ascii_serialization())
 }
 
@@ -102,13 +104,24 @@ pub(super) fn as_sent(value: &str) -> Vec<String> {
 }
 
 fn is_private(url: &Url) -> bool {
-    url.scheme() == "https"
-        || match url.host() {
-            Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-            Some(Host::Ipv4(address)) => address.is_loopback(),
-            Some(Host::Ipv6(address)) => address.is_loopback(),
-            None => false,
-        }
+    url.scheme() == "https" || is_this_machine(url)
+}
+
+/// Whether a URL leads to this machine itself.
+#[must_use]
+pub fn is_this_machine(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => is_localhost(name),
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
+}
+
+/// Names of this machine (RFC 6761, 6.3).
+#[must_use]
+pub fn is_localhost(name: &str) -> bool {
+    name == "localhost" || name.ends_with(".localhost")
 }
 
 #[cfg(test)]
@@ -136,6 +149,16 @@ mod tests {
         ] {
             let fault = judge(url).unwrap_err();
             assert!(fault.contains(says) && !fault.contains("secret"), "{url}: {fault}");
+        }
+    }
+
+    #[test]
+    fn an_origin_is_one_and_no_pattern() {
+        assert_eq!(origin("HTTPS://Mcp.Example.com:443/").as_deref(), Some("https://mcp.example.com"));
+        for text in
+            ["https://*.example.com", "https://a.example/x", "https://me@a.example", "a.example", "ws://a"]
+        {
+            assert_eq!(origin(text), None, "{text}");
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fmt::{self, Write};
 use std::future::Future;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -88,6 +88,7 @@ pub async fn connect_through<L: Future<Output = Result<Arc<dyn Link>, McpError>>
         closed: watch::Sender::new(None),
         missing: plan.missing.clone(),
         inputs: Mutex::default(),
+        asking: AtomicUsize::new(0),
         unknown: AtomicU64::new(0),
         handshake_ms: AtomicU64::new(0),
     });

@@ -16,8 +16,14 @@ use crate::link::{Arrival, Frame, FrameKind, POOL_FROM, Receiver};
 /// As much of a server's error text as is shown.
 const RPC_MESSAGE_MAX: usize = 2_000;
 
-/// How many questions of a server wait for the host at one time; more are refused.
+/// How many questions of a server wait for the host at one time, whether the server still waits for them or not; more are refused.
 const INPUTS_MAX: usize = 64;
+
+/// The longest question that the host is asked, in bytes.
+const INPUT_MAX: usize = 1024 * 1024;
+
+/// A request with a longer id has no answer: that would repeat it, and a server decides how many answers there are.
+const ID_MAX: usize = 1024;
 
 /// What a session asks before it is connected: from a server it is an echo (`command: ['/bin/cat']`), which would go on to take our
 /// refusal for its answer.
@@ -79,6 +85,12 @@ impl Question {
     }
 }
 
+impl Drop for Question {
+    fn drop(&mut self) {
+        self.shared.asking.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
 impl Shared {
     fn message(self: &Arc<Self>, message: Message) {
         match message {
@@ -98,8 +110,11 @@ impl Shared {
             }
             // A modern server has no requests, and must not be sent a response (2026-07-28, stdio).
             Message::Request { .. } if self.modern_meta().is_some() => {}
+            Message::Request { id, .. } if id.len() > ID_MAX => {
+                self.unknown.fetch_add(1, Ordering::Relaxed);
+            }
             Message::Request { id, method, params } => {
-                if method == "elicitation/create" && self.is_input(&id) {
+                if method == "elicitation/create" && params.len() <= INPUT_MAX && self.is_input(&id) {
                     let request = format!(r#"{{"method":{},"params":{params}}}"#, wire::quoted(&method));
                     let question = Question { request, id, shared: self.clone() };
                     self.owner.heard(Event::InputRequired(question));
@@ -149,7 +164,13 @@ impl Shared {
     /// Whether the host is to answer this request. One that comes again under the same id is answered once.
     fn is_input(&self, id: &str) -> bool {
         let mut inputs = self.inputs();
-        self.answers_input && inputs.len() < INPUTS_MAX && inputs.insert(id.to_owned())
+        let is_input = self.answers_input
+            && self.asking.load(Ordering::Acquire) < INPUTS_MAX
+            && inputs.insert(id.to_owned());
+        if is_input {
+            self.asking.fetch_add(1, Ordering::AcqRel);
+        }
+        is_input
     }
 
     fn answer_input(&self, id: &str, outcome: Result<String, String>) {

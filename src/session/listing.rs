@@ -263,7 +263,9 @@ impl Shared {
 
     /// The server says that its tools changed. Before the handshake is done there is no list yet that could be old.
     pub(super) fn refresh(self: &Arc<Self>) {
-        if self.negotiated.get().is_none() || self.refresh_wanted.swap(true, Ordering::AcqRel) {
+        // A list is for those who look at it, and for the headers of 2026-07-28, which repeat what the schemas say.
+        let is_needed = self.lists_tools || self.modern_meta().is_some();
+        if !is_needed || self.negotiated.get().is_none() || self.refresh_wanted.swap(true, Ordering::AcqRel) {
             return;
         }
         let shared = self.clone();

@@ -32,7 +32,7 @@ pub use plan::{Plan, Server};
 
 use std::collections::HashSet;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -159,6 +159,8 @@ pub(crate) struct Shared {
     missing: Vec<String>,
     /// Requests of the server that the host is to answer, by the text of their ids.
     inputs: Mutex<HashSet<String>>,
+    /// Questions that the host has not answered, those that the server took back included.
+    asking: AtomicUsize,
     unknown: AtomicU64,
     handshake_ms: AtomicU64,
 }

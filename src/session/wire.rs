@@ -16,6 +16,9 @@ use crate::link::fields::members;
 /// From here on moving a text costs less than the memory for another.
 const IN_PLACE_FROM: usize = 64 * 1024;
 
+/// As much of a method that nobody offers as is repeated to the server, in bytes.
+const METHOD_SHOWN: usize = 200;
+
 /// The `_meta` of one request, before it is text.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Meta<'a> {
@@ -87,7 +90,8 @@ pub(super) fn answer(id: &str, method: &str) -> String {
     if method == "ping" {
         return format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#);
     }
-    let message = quoted(&format!("this client does not offer {method}"));
+    let shown = method.get(..method.floor_char_boundary(METHOD_SHOWN)).unwrap_or(method);
+    let message = quoted(&format!("this client does not offer {shown}"));
     format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32601,"message":{message}}}}}"#)
 }
 

@@ -14,7 +14,9 @@ use rmcp::transport::streamable_http_client::{
 };
 use sse_stream::Sse;
 
-use super::exchange::{EVENT_STREAM, JSON, Request, SESSION_ID, Unread, beginning, body, media_type};
+use super::exchange::{
+    EVENT_STREAM, JSON, Request, SESSION_ID, Unread, beginning, body, encoding, media_type,
+};
 use super::outgoing::{INITIALIZE, INITIALIZED, Outgoing, carried};
 use super::parts::{Headers, Parts, lock};
 use super::refusal::{BODY_READ, misplaced};
@@ -98,6 +100,9 @@ impl Client {
             }
             return failed(error);
         }
+        if let Some(encoding) = encoding(&response) {
+            return failed(parts.endpoint.refusals.encoded(status, &encoding));
+        }
         if kind.as_deref() == Some(EVENT_STREAM) {
             let streaming = Streaming::new(self.clone(), response, outgoing, id, session, headers, place);
             return Ok(StreamableHttpPostResponse::Sse(streaming.into_events(), given));
@@ -115,7 +120,7 @@ impl Client {
                     }
                 }
             }
-            Err(Unread::TooLarge(_)) => failed(parts.endpoint.refusals.too_large(parts.limit)),
+            Err(Unread::TooLarge) => failed(parts.endpoint.refusals.too_large(parts.limit)),
             Err(Unread::Broken(error)) => failed(parts.endpoint.refusals.network(&error)),
         }
     }

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE, LOCATION};
+use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, LOCATION};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use reqwest::{Client, Response, Url};
 use tokio_util::sync::CancellationToken;
@@ -21,6 +21,9 @@ use crate::link::POOL_FROM;
 use crate::project::headers::is_reserved;
 
 const REDIRECTS_MAX: usize = 10;
+
+/// How long the body of a refusal may take.
+const REFUSAL_WAIT: Duration = Duration::from_secs(2);
 
 pub(super) const JSON: &str = "application/json";
 pub(super) const EVENT_STREAM: &str = "text/event-stream";
@@ -141,6 +144,7 @@ impl Endpoint {
     async fn follow(&self, request: &Request<'_>, list: &HeaderList) -> Result<Response, McpError> {
         let headers = self.headers_of(request, list)?;
         let mut url = self.url.clone();
+        let mut redirected = StatusCode::PERMANENT_REDIRECT;
         for _ in 0..=REDIRECTS_MAX {
             let body = request.outgoing.map(|outgoing| outgoing.text.clone()).unwrap_or_default();
             if let Some(outgoing) = request.outgoing {
@@ -155,8 +159,10 @@ impl Endpoint {
             if !matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT) {
                 return refused("which may turn a call into something else and is not followed");
             }
-            let target = response.headers().get(LOCATION).and_then(|target| target.to_str().ok());
-            match target.and_then(|target| url.join(target).ok()) {
+            let Some(target) = response.headers().get(LOCATION) else {
+                return refused("which cannot be followed");
+            };
+            match target.to_str().ok().and_then(|target| url.join(target).ok()) {
                 Some(target) if target.origin() == self.url.origin() => url = target,
                 _ => {
                     return refused(
@@ -164,10 +170,11 @@ impl Endpoint {
                     );
                 }
             }
+            redirected = status;
         }
         let server = &self.refusals.server;
         let message = format!("The server {server} redirected more than {REDIRECTS_MAX} times.");
-        Err(McpError::new(ErrorCode::Http, message).with("status", 308).with("body", ""))
+        Err(McpError::new(ErrorCode::Http, message).with("status", redirected.as_u16()).with("body", ""))
     }
 
     async fn send(
@@ -212,6 +219,8 @@ impl Endpoint {
             headers.append(name, value);
         }
         headers.insert(ACCEPT, HeaderValue::from_static(request.accept));
+        // Without this header every encoding is welcome (RFC 9110, 12.5.3).
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         if request.outgoing.is_some() {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
         }
@@ -250,10 +259,16 @@ pub(super) fn media_type(response: &Response) -> Option<String> {
     (!kind.is_empty()).then(|| kind.to_ascii_lowercase())
 }
 
+/// How a body is encoded, where it is although that was not asked for.
+pub(super) fn encoding(response: &Response) -> Option<String> {
+    let value = response.headers().get(CONTENT_ENCODING)?;
+    let encoding = String::from_utf8_lossy(value.as_bytes()).trim().to_ascii_lowercase();
+    (!matches!(encoding.as_str(), "" | "identity")).then_some(encoding)
+}
+
 /// Why a body was not taken in whole.
 pub(super) enum Unread {
-    /// The beginning, as far as the limit.
-    TooLarge(Vec<u8>),
+    TooLarge,
     Broken(reqwest::Error),
 }
 
@@ -268,20 +283,26 @@ pub(super) async fn body(
     let mut body = Vec::with_capacity(expected.min(limit).min(POOL_FROM));
     while let Some(chunk) = response.chunk().await.map_err(Unread::Broken)? {
         received.fetch_add(chunk.len() as u64, Ordering::Relaxed);
-        let room = limit - body.len();
-        body.extend_from_slice(&chunk[..chunk.len().min(room)]);
-        if chunk.len() > room {
-            return Err(Unread::TooLarge(body));
+        if chunk.len() > limit - body.len() {
+            return Err(Unread::TooLarge);
         }
+        body.extend_from_slice(&chunk);
     }
     Ok(body)
 }
 
-/// As much of a body as is shown or looked into, however it ends.
+/// What is there of a refusal's body, up to `limit` bytes. The status says enough: nobody waits long for a body that does not come
+/// (BR-75).
 pub(super) async fn beginning(response: &mut Response, limit: usize, received: &AtomicU64) -> String {
-    let bytes = match body(response, limit, received).await {
-        Ok(body) | Err(Unread::TooLarge(body)) => body,
-        Err(Unread::Broken(_)) => Vec::new(),
+    let mut bytes = Vec::new();
+    let reading = async {
+        while bytes.len() < limit
+            && let Ok(Some(chunk)) = response.chunk().await
+        {
+            received.fetch_add(chunk.len() as u64, Ordering::Relaxed);
+            bytes.extend_from_slice(&chunk[..chunk.len().min(limit - bytes.len())]);
+        }
     };
+    let _ = tokio::time::timeout(REFUSAL_WAIT, reading).await;
     String::from_utf8_lossy(&bytes).into_owned()
 }

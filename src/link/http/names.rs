@@ -2,11 +2,13 @@
 //! starts servers has four threads.
 
 use std::error::Error;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::{fmt, io, thread};
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use tokio::sync::{Semaphore, oneshot};
+
+use crate::project::url::is_localhost;
 
 /// Lookups at one time, in the whole process. One that hangs keeps its place until the system gives it up.
 static LOOKUPS: Semaphore = Semaphore::const_new(8);
@@ -35,6 +37,10 @@ impl Resolve for Names {
 }
 
 async fn addresses(name: String) -> io::Result<Vec<SocketAddr>> {
+    // Asked of nobody (RFC 6761, 6.3): what is sent there in clear must not leave this machine, whatever a resolver says.
+    if is_localhost(&name) {
+        return Ok(vec![(Ipv6Addr::LOCALHOST, 0).into(), (Ipv4Addr::LOCALHOST, 0).into()]);
+    }
     let place = LOOKUPS.acquire().await.map_err(io::Error::other)?;
     let (sender, found) = oneshot::channel();
     thread::Builder::new().name("workflow-mcp-names".into()).spawn(move || {

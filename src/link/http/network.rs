@@ -11,6 +11,7 @@ use super::names::Names;
 #[cfg(feature = "tls")]
 use super::tls;
 use crate::error::{ErrorCode, McpError};
+use crate::project::url::is_this_machine;
 
 /// From the lookup of the name to the end of the TLS handshake.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -51,14 +52,17 @@ pub(super) async fn network(url: &Url, env: &[(String, String)]) -> Result<Netwo
     let (mut shown, mut secrets) = (None, Vec::new());
     let mut needs_certificates = url.scheme() == "https";
     if let Some((variable, address)) = proxy {
-        let proxy = Proxy::all(address).map_err(|_| {
-            let message = format!("The proxy that {variable} names has no address that can be read.");
-            McpError::new(ErrorCode::Connect, message)
-        })?;
-        let address = Url::parse(address).or_else(|_| Url::parse(&format!("http://{address}")));
-        needs_certificates |= address.as_ref().is_ok_and(|address| address.scheme() == "https");
-        secrets = address.as_ref().map(|address| user_info(variable, address)).unwrap_or_default();
-        shown = address.ok().map(|address| place_of(&address));
+        let address = proxy_address(address);
+        let proxy = address.as_ref().and_then(|address| Proxy::all(address.as_str()).ok());
+        let (Some(address), Some(proxy)) = (address, proxy) else {
+            let message = format!(
+                "The proxy that {variable} names has no address that can be used; allowed is http://host:port or https://host:port."
+            );
+            return Err(McpError::new(ErrorCode::Connect, message));
+        };
+        needs_certificates |= address.scheme() == "https";
+        shown = Some(place_of(&address));
+        secrets = user_info(variable, &address);
         builder = builder.proxy(proxy);
     }
     #[cfg(feature = "tls")]
@@ -99,15 +103,46 @@ pub(super) fn place_of(url: &Url) -> String {
 
 /// The variable that names a proxy for this URL, and what it says.
 fn proxy_of<'a>(url: &Url, env: &'a [(String, String)]) -> Option<(&'static str, &'a str)> {
+    // To a proxy "this machine" is itself, and it would be sent in clear what may stay on this one.
+    if is_this_machine(url) {
+        return None;
+    }
     let names =
         if url.scheme() == "https" { ["https_proxy", "HTTPS_PROXY"] } else { ["http_proxy", "HTTP_PROXY"] };
     let (name, address) = names.into_iter().find_map(|name| Some((name, variable(env, &[name])?)))?;
     let exceptions = variable(env, &["no_proxy", "NO_PROXY"]).unwrap_or_default();
-    let matcher = Matcher::builder().all(address).no(exceptions).build();
-    // What cannot be read intercepts nothing; it is reported where it is used.
-    let is_readable = Proxy::all(address).is_ok();
-    let concerns = Uri::try_from(url.as_str()).is_ok_and(|uri| matcher.intercept(&uri).is_some());
-    (concerns || !is_readable).then_some((name, address))
+    (!is_excepted(url, exceptions)).then_some((name, address))
+}
+
+/// Where a proxy is; one without a scheme is spoken to by `http`.
+fn proxy_address(text: &str) -> Option<Url> {
+    let url = if text.contains("://") { Url::parse(text) } else { Url::parse(&format!("http://{text}")) };
+    url.ok().filter(|url| matches!(url.scheme(), "http" | "https"))
+}
+
+/// Whether `NO_PROXY` speaks of this URL: a list of hosts, networks, endings of names, each also with a port, or `*`.
+fn is_excepted(url: &Url, exceptions: &str) -> bool {
+    let entries: Vec<_> =
+        exceptions.split([',', ' ']).filter_map(|entry| without_port(entry.trim(), url)).collect();
+    if entries.contains(&"*") {
+        return true;
+    }
+    // What hyper's matcher intercepts is not excepted, whatever the proxy is.
+    let matcher = Matcher::builder().all("http://proxy").no(entries.join(",")).build();
+    Uri::try_from(url.as_str()).is_ok_and(|uri| matcher.intercept(&uri).is_none())
+}
+
+/// An entry as hyper's matcher reads it: `.example.com` for `*.example.com`, and no port. `None` for one about another port.
+fn without_port<'e>(entry: &'e str, url: &Url) -> Option<&'e str> {
+    let host = match entry.rsplit_once(':') {
+        // More colons are an IPv6 address, which has a port only behind brackets.
+        Some((host, port)) if !host.contains(':') || host.ends_with(']') => {
+            (port.parse().ok() == url.port_or_known_default()).then_some(host)?
+        }
+        _ => entry,
+    };
+    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    Some(host.strip_prefix('*').filter(|rest| rest.starts_with('.')).unwrap_or(host))
 }
 
 /// The first of these that is set to something.
@@ -116,4 +151,51 @@ fn variable<'a>(env: &'a [(String, String)], names: &[&str]) -> Option<&'a str> 
         let value = env.iter().find(|(set, _)| set == name).map(|(_, value)| value.trim());
         value.filter(|value| !value.is_empty())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+
+    #[test]
+    fn no_proxy_is_read_in_the_forms_that_people_write() {
+        for (exceptions, url, expected) in [
+            ("*", "http://10.0.0.1", true),
+            ("*", "http://[2001:db8::1]/", true),
+            ("a.example,10.0.0.0/8", "http://10.1.2.3", true),
+            ("10.0.0.1:8080", "http://10.0.0.1:8080", true),
+            ("10.0.0.1:8080", "http://10.0.0.1", false),
+            ("mcp.example:443", "https://mcp.example", true),
+            ("mcp.example:80", "https://mcp.example", false),
+            ("*.example", "https://mcp.example", true),
+            (".example", "https://mcp.example", true),
+            ("*.example", "https://mcpexample", false),
+            ("a.example b.example", "http://b.example", true),
+            ("2001:db8::1", "http://[2001:db8::1]:80/", true),
+            ("[2001:db8::1]:81", "http://[2001:db8::1]:81/", true),
+            ("[2001:db8::1]:81", "http://[2001:db8::1]/", false),
+            ("MCP.Example", "http://mcp.example", true),
+            ("mcp.example:x, ,:", "http://mcp.example", false),
+            ("", "http://mcp.example", false),
+        ] {
+            assert_eq!(is_excepted(&Url::parse(url).unwrap(), exceptions), expected, "{exceptions} {url}");
+        }
+    }
+
+    #[test]
+    fn a_proxy_is_an_http_address() {
+        for (text, expected) in [
+            ("proxy:3128", Some("http://proxy:3128/")),
+            ("me:pass@proxy:3128", Some("http://me:pass@proxy:3128/")),
+            ("https://proxy", Some("https://proxy/")),
+            ("socks5://proxy:1080", None),
+            ("ftp://proxy", None),
+            ("ht!tp://::::", None),
+            ("%%%", None),
+        ] {
+            assert_eq!(proxy_address(text).as_ref().map(Url::as_str), expected, "{text}");
+        }
+    }
 }

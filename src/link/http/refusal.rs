@@ -85,14 +85,15 @@ impl Refusals {
         headers: &HeaderMap,
         why: &str,
     ) -> McpError {
-        let target = headers.get(LOCATION).and_then(|target| target.to_str().ok()).unwrap_or_default();
+        let target = self.header(headers, &LOCATION);
         // Without its query, which may hold anything.
-        let shown = match from.join(target) {
-            Ok(url) if url.has_host() => {
+        let shown = match target.as_ref().map(|target| from.join(target)) {
+            Some(Ok(url)) if url.has_host() => {
                 let address = format!("{}://{}{}", url.scheme(), place_of(&url), url.path());
                 self.redactor.excerpt(&address, HEADER_MAX)
             }
-            _ => "an address that is none".to_owned(),
+            Some(_) => "an address that is none".to_owned(),
+            None => "nowhere (there is no Location)".to_owned(),
         };
         let server = &self.server;
         let message = format!(
@@ -134,6 +135,16 @@ impl Refusals {
         .with("body", self.body(body))
     }
 
+    /// An answer in an encoding that nobody asked for.
+    pub(super) fn encoded(&self, status: StatusCode, encoding: &str) -> McpError {
+        let server = &self.server;
+        let shown = self.redactor.excerpt(encoding, SAID_MAX);
+        let message = format!(
+            "The server {server} answered with HTTP {status} and a body in the encoding {shown}, which was not asked for; something on the way may have compressed it."
+        );
+        McpError::new(ErrorCode::InvalidMessage, message).with("status", status.as_u16()).with("body", "")
+    }
+
     pub(super) fn too_large(&self, limit: usize) -> McpError {
         let server = &self.server;
         let message = format!(
@@ -167,7 +178,10 @@ impl Refusals {
                 format!("no address was found for the name {name} ({why})")
             }
             Cause::Refused => {
-                format!("{} refused the connection; is the server running?", proxy.as_ref().unwrap_or(&place))
+                format!(
+                    "{} refused the connection, so probably nothing runs there",
+                    proxy.as_ref().unwrap_or(&place)
+                )
             }
             #[cfg(feature = "tls")]
             Cause::Certificate(why) => {
@@ -181,7 +195,8 @@ impl Refusals {
             #[cfg(feature = "tls")]
             Cause::Tls(why) => format!("no TLS connection came about ({why})"),
             Cause::Timeout => format!("no connection came about within {} s", CONNECT_TIMEOUT.as_secs()),
-            Cause::Other(why) if error.is_connect() => why,
+            // Of a builder: nothing was sent.
+            Cause::Other(why) if error.is_connect() || error.is_builder() => why,
             Cause::Other(why) => {
                 format!("the connection broke before the answer, and whether the call ran is unknown ({why})")
             }

@@ -180,8 +180,11 @@ impl Streaming {
             return None;
         }
         let given_up = self.outgoing.given_up.clone();
+        let closing = self.reading.client.0.endpoint.closing.clone();
         let standin = tokio::select! {
             biased;
+            // rmcp's worker reads the answer to its first message outside of its own cancellation.
+            () = closing.cancelled() => None,
             () = given_up.cancelled() => Some(standin::answered(self.id)),
             standin = self.standin() => standin,
         };

@@ -3,6 +3,8 @@
 //! All is read into memory once, on the pool: the verifiers of the platforms may go to disk or network in the middle of a handshake, and
 //! that would be on the I/O thread.
 
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::sync::Arc;
 
 use rustls::crypto::ring;
@@ -12,6 +14,9 @@ use rustls::{ClientConfig, RootCertStore};
 use tokio::sync::OnceCell;
 
 use crate::error::{ErrorCode, McpError};
+
+/// Some fifty times all authorities of a system.
+const LONGEST: u64 = 16 * 1024 * 1024;
 
 static SYSTEM: OnceCell<Arc<RootCertStore>> = OnceCell::const_new();
 
@@ -61,13 +66,24 @@ fn system() -> Arc<RootCertStore> {
 
 fn with_extra(system: &RootCertStore, path: &str) -> Result<RootCertStore, String> {
     let mut roots = system.clone();
-    let certificates: Result<Vec<_>, _> = match CertificateDer::pem_file_iter(path) {
-        Ok(certificates) => certificates.collect(),
-        Err(error) => return Err(error.to_string()),
-    };
+    let text = text_of(path).map_err(|error| error.to_string())?;
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
     let certificates = certificates.map_err(|error| error.to_string())?;
     if roots.add_parsable_certificates(certificates).0 == 0 {
         return Err("no certificate is in it".to_owned());
     }
     Ok(roots)
+}
+
+/// A FIFO or a device would keep a thread of the pool for ever, and all memory.
+fn text_of(path: &str) -> io::Result<Vec<u8>> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    let mut text = Vec::new();
+    File::open(path)?.take(LONGEST + 1).read_to_end(&mut text)?;
+    if text.len() as u64 > LONGEST {
+        return Err(io::Error::other(format!("it is longer than {LONGEST} bytes")));
+    }
+    Ok(text)
 }
