@@ -79,6 +79,14 @@ impl Question {
     }
 }
 
+/// What becomes of a question of the server.
+enum Taken {
+    New,
+    /// It came a second time while the host has it: a stream that is taken up again may repeat what it brought.
+    Before,
+    Refused,
+}
+
 impl Shared {
     fn message(self: &Arc<Self>, message: Message) {
         match message {
@@ -99,12 +107,16 @@ impl Shared {
             // A modern server has no requests, and must not be sent a response (2026-07-28, stdio).
             Message::Request { .. } if self.modern_meta().is_some() => {}
             Message::Request { id, method, params } => {
-                if method == "elicitation/create" && self.is_input(&id) {
-                    let request = format!(r#"{{"method":{},"params":{params}}}"#, wire::quoted(&method));
-                    let question = Question { request, id, shared: self.clone() };
-                    self.owner.heard(Event::InputRequired(question));
-                } else {
-                    self.answer(wire::answer(&id, &method));
+                let taken =
+                    if method == "elicitation/create" { self.takes_input(&id) } else { Taken::Refused };
+                match taken {
+                    Taken::New => {
+                        let request = format!(r#"{{"method":{},"params":{params}}}"#, wire::quoted(&method));
+                        let question = Question { request, id, shared: self.clone() };
+                        self.owner.heard(Event::InputRequired(question));
+                    }
+                    Taken::Before => {}
+                    Taken::Refused => self.answer(wire::answer(&id, &method)),
                 }
             }
             Message::Notification { method, params } => self.notification(&method, params),
@@ -146,10 +158,17 @@ impl Shared {
         }
     }
 
-    /// Whether the host is to answer this request. One that comes again under the same id is answered once.
-    fn is_input(&self, id: &str) -> bool {
+    /// Whether the host is to answer this request.
+    fn takes_input(&self, id: &str) -> Taken {
         let mut inputs = self.inputs();
-        self.answers_input && inputs.len() < INPUTS_MAX && inputs.insert(id.to_owned())
+        if inputs.contains(id) {
+            Taken::Before
+        } else if self.answers_input && inputs.len() < INPUTS_MAX {
+            inputs.insert(id.to_owned());
+            Taken::New
+        } else {
+            Taken::Refused
+        }
     }
 
     fn answer_input(&self, id: &str, outcome: Result<String, String>) {
