@@ -372,3 +372,24 @@ async fn a_session_that_lists_nothing_sends_every_name_as_it_was_given() {
     session.close(Reason::Closed);
     session.closed().await;
 }
+
+#[tokio::test]
+async fn a_session_that_lists_nothing_does_not_list_because_something_changed() {
+    let log = std::env::temp_dir().join(format!("workflow-mcp-no-list-{}", std::process::id()));
+    let mut plan = plan(&["--log", &log.display().to_string()], &[]);
+    plan.lists_tools = false;
+    let (session, _) = connect(plan, Arc::new(Heard::default()), std::future::pending()).await.unwrap();
+    let lines = [
+        r#"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}"#,
+        r#"{\"jsonrpc\":\"2.0\",\"id\":$ID,\"result\":{}}"#,
+    ];
+    let changed = format!(r#"{{"lines":["{}"]}}"#, lines.join(r#"",""#));
+    outcome(call(&session, "raw", &changed, PATIENCE)).await.unwrap();
+    // What it asked for of its own accord would stand before this.
+    outcome(call(&session, "echo", "{}", PATIENCE)).await.unwrap();
+    session.close(Reason::Closed);
+    session.closed().await;
+    let asked = std::fs::read_to_string(&log).unwrap();
+    assert!(asked.contains(r#""echo""#) && !asked.contains(r#""method":"tools/list""#), "{asked}");
+    std::fs::remove_file(&log).unwrap();
+}
