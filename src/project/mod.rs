@@ -13,7 +13,7 @@ mod json;
 pub mod options;
 mod program;
 pub mod server;
-mod url;
+pub mod url;
 mod variables;
 
 use std::path::{Path, PathBuf};
