@@ -139,7 +139,7 @@ impl Inner {
             let message = format!(
                 "The function that gives the headers of the server {server} failed; its cause is what it rejected with."
             );
-            // The cause is a value of JavaScript, which lib/projects.js has kept under this number.
+            // The cause is a value of JavaScript, which lib/project.js has kept under this number.
             return Err(McpError::new(ErrorCode::AuthRequired, message)
                 .with("question", question)
                 .of_server(server));
