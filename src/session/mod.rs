@@ -263,7 +263,7 @@ impl Shared {
         match sent {
             Ok(Sent::Taken | Sent::Gone) => Some(id),
             Err(error) => {
-                if let Some(settle) = self.calls.withdraw(id) {
+                if let Some((_, settle)) = self.calls.withdraw(id) {
                     settle.with(Err(error.of_server(&self.id)));
                 }
                 None
@@ -290,8 +290,7 @@ impl Shared {
     /// Takes a call back and tells the server, unless nothing was sent yet. `initialize` is never cancelled on the wire: the
     /// process is stopped instead (2025-11-25, cancellation).
     fn give_up(&self, id: u64) -> Option<Settle> {
-        let current = self.calls.current(id);
-        let settle = self.calls.withdraw(id)?;
+        let (current, settle) = self.calls.withdraw(id)?;
         self.tell_cancelled(current);
         Some(settle)
     }
