@@ -67,18 +67,26 @@ impl Redactor {
         Self { known: Arc::new(RwLock::new(known)) }
     }
 
-    /// Looks for these, too, from now on: names and values of headers, which may come while the session lives.
+    /// Looks for these, too, from now on: names and values of headers, which may come while the session lives. The oldest of many are
+    /// forgotten.
     pub fn learn(&self, values: &[(String, String)]) {
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        let before = known.learned.len();
-        for value in values {
-            if !known.inherited.contains(value) && !known.learned.contains(value) {
-                known.learned.push(value.clone());
-            }
-        }
-        if known.learned.len() > before {
+        self.change(|known| {
+            let is_new = known.take(values, |known| &mut known.learned);
             let surplus = known.learned.len().saturating_sub(LEARNED_MAX);
             known.learned.drain(..surplus);
+            is_new
+        });
+    }
+
+    /// Looks for these, too, for as long as it lives.
+    pub fn keep(&self, values: &[(String, String)]) {
+        self.change(|known| known.take(values, |known| &mut known.inherited));
+    }
+
+    /// `change` says whether there is more to look for.
+    fn change(&self, change: impl FnOnce(&mut Known) -> bool) {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        if change(&mut known) {
             let all: Vec<_> = known.inherited.iter().chain(&known.learned).cloned().collect();
             known.inner = Arc::new(Inner::of(&all));
         }
@@ -91,22 +99,7 @@ impl Redactor {
     /// The text without the secrets. Borrowed when there are none in it.
     #[must_use]
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        let inner = self.inner();
-        let stretches = inner.stretches(text);
-        if stretches.is_empty() {
-            return Cow::Borrowed(text);
-        }
-        let mut shown = String::with_capacity(text.len());
-        let mut at = 0;
-        for Stretch { range, name, .. } in stretches {
-            shown.push_str(text.get(at..range.start).unwrap_or_default());
-            shown.push('«');
-            shown.push_str(name);
-            shown.push('»');
-            at = range.end;
-        }
-        shown.push_str(text.get(at..).unwrap_or_default());
-        Cow::Owned(shown)
+        self.inner().text(text)
     }
 
     /// JSON text in, JSON out: only strings (keys too) are redacted. What cannot be parsed becomes a JSON string of the redacted text.
@@ -122,9 +115,11 @@ impl Redactor {
     /// it are there: what a cut could have left of a secret is not shown.
     #[must_use]
     pub fn excerpt(&self, text: &str, limit: usize) -> String {
-        let longest = self.longest();
+        // One and the same, whatever is learned meanwhile.
+        let inner = self.inner();
+        let longest = inner.longest;
         let seen = text.floor_char_boundary(limit + longest);
-        let mut shown = self.text(text.get(..seen).unwrap_or_default()).into_owned();
+        let mut shown = inner.text(text.get(..seen).unwrap_or_default()).into_owned();
         let whole = text.len() < limit + longest;
         let kept = if whole { limit } else { limit.min(shown.len().saturating_sub(longest)) };
         shown.truncate(shown.floor_char_boundary(kept));
@@ -150,6 +145,23 @@ impl Redactor {
                 .collect(),
             other => other,
         }
+    }
+}
+
+impl Known {
+    /// Adds what it does not know; true when there was any.
+    fn take(
+        &mut self,
+        values: &[(String, String)],
+        place: fn(&mut Self) -> &mut Vec<(String, String)>,
+    ) -> bool {
+        let before = place(self).len();
+        for value in values {
+            if !self.inherited.contains(value) && !self.learned.contains(value) {
+                place(self).push(value.clone());
+            }
+        }
+        place(self).len() > before
     }
 }
 
@@ -190,6 +202,24 @@ impl Inner {
         patterns.add(secrets.iter().filter(|secret| secret.is_short), forms::percent_escaped);
         patterns.add(secrets.iter().filter(|secret| secret.is_short), forms::in_base64);
         patterns.build()
+    }
+
+    fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let stretches = self.stretches(text);
+        if stretches.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        let mut shown = String::with_capacity(text.len());
+        let mut at = 0;
+        for Stretch { range, name, .. } in stretches {
+            shown.push_str(text.get(at..range.start).unwrap_or_default());
+            shown.push('«');
+            shown.push_str(name);
+            shown.push('»');
+            at = range.end;
+        }
+        shown.push_str(text.get(at..).unwrap_or_default());
+        Cow::Owned(shown)
     }
 
     /// Matches may overlap: a leftmost search would show the rest of a secret whose beginning belongs to another.

@@ -34,7 +34,7 @@ impl Plan {
                         (Arc::new(Fixed(list.into())) as Arc<dyn Headers>, Redactor::new(&named.secrets))
                     }
                     Source::Function => {
-                        function.1.learn(&named.secrets);
+                        function.1.keep(&named.secrets);
                         function
                     }
                 };

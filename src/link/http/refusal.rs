@@ -24,7 +24,7 @@ const HEADER_MAX: usize = 1024;
 pub(super) struct Refusals {
     /// The server's name.
     pub server: String,
-    /// Its host and port.
+    /// Its host and port, redacted.
     pub place: String,
     pub proxy: Option<String>,
     pub redactor: Redactor,
@@ -86,7 +86,8 @@ impl Refusals {
         // Without its query, which may hold anything.
         let shown = match from.join(&target) {
             Ok(url) if url.has_host() => {
-                format!("{}://{}{}", url.scheme(), place_of(&url), self.redactor.text(url.path()))
+                let shown = format!("{}://{}{}", url.scheme(), place_of(&url), url.path());
+                self.redactor.text(&shown).into_owned()
             }
             _ => "an address that is none".to_owned(),
         };
