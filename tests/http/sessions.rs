@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use workflow_mcp::error::ErrorCode;
 use workflow_mcp::policy::input::Input;
+use workflow_mcp::session::Plan;
 
 use crate::server::{Asked, HttpServer, PATIENCE, Step, event, json_body, message, respond, stream};
 use crate::{call, call_on, close, connected, connected_by, failure, outcome, plan, terms};
@@ -264,5 +265,19 @@ async fn where_the_host_answers_questions_calls_wait_for_the_stream_that_brings_
     outcome(call(&session, "echo", "{}")).await.unwrap();
     let waited = server.asked("tools/call")[0].at - server.asked("GET")[0].at;
     assert!(waited >= Duration::from_millis(200), "{waited:?}");
+    close(&session).await;
+}
+
+#[tokio::test]
+async fn a_stream_whose_head_does_not_come_is_waited_for_once() {
+    let server = HttpServer::start(|asked| (asked.name() == "GET").then(|| vec![Step::Hold])).await;
+    let session = connected_by(Plan { answers_input: true, ..plan(&server.url(), &[], &[]) }).await;
+    // A second for each of them would be more than there is.
+    let calls = async {
+        for _ in 0..40 {
+            outcome(call(&session, "echo", "{}")).await.unwrap();
+        }
+    };
+    tokio::time::timeout(3 * PATIENCE, calls).await.unwrap();
     close(&session).await;
 }

@@ -66,7 +66,10 @@ impl Client {
         let place =
             if outgoing.is_handshake() { None } else { parts.in_flight.clone().acquire_owned().await.ok() };
         if session.is_some() && !outgoing.is_handshake() {
-            let _ = tokio::time::timeout(LISTEN_WAIT, parts.listened.cancelled()).await;
+            let listened = tokio::time::timeout(LISTEN_WAIT, parts.listened.cancelled()).await;
+            if listened.is_err() {
+                parts.listened.cancel();
+            }
         }
         let request = Request {
             method: Method::POST,
