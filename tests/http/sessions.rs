@@ -1,5 +1,7 @@
 //! How sessions begin, are renewed, and end.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use workflow_mcp::error::ErrorCode;
@@ -280,4 +282,42 @@ async fn a_stream_whose_head_does_not_come_is_waited_for_once() {
     };
     tokio::time::timeout(3 * PATIENCE, calls).await.unwrap();
     close(&session).await;
+}
+
+#[tokio::test]
+async fn a_session_that_cannot_be_renewed_is_over_and_the_next_one_begins_from_the_beginning() {
+    // A server of sessions that is updated to one of 2026-07-28 alone.
+    for status in [200, 400] {
+        let updated = Arc::new(AtomicBool::new(false));
+        let is_updated = updated.clone();
+        let server = HttpServer::start(move |asked| {
+            if !is_updated.load(Ordering::SeqCst) {
+                return None;
+            }
+            match asked.name().as_str() {
+                "initialize" => {
+                    let error = r#"{"code":-32022,"message":"old","data":{"supported":["2026-07-28"]}}"#;
+                    let body = format!(r#"{{"jsonrpc":"2.0","id":{},"error":{error}}}"#, asked.id());
+                    Some(json_body(status, &body))
+                }
+                "server/discover" => {
+                    let welcome = r#"{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}"#;
+                    Some(json_body(200, &message(asked, welcome)))
+                }
+                _ => None,
+            }
+        })
+        .await;
+        let session = connected(&server).await;
+        outcome(call(&session, "echo", "{}")).await.unwrap();
+        server.forget();
+        updated.store(true, Ordering::SeqCst);
+        let error = outcome(call(&session, "echo", "{}")).await.unwrap_err();
+        assert!(matches!(error.code, ErrorCode::Http | ErrorCode::Connect), "{error}");
+        assert!(session.is_gone());
+        tokio::time::timeout(PATIENCE, session.closed()).await.unwrap();
+        let session = connected(&server).await;
+        outcome(call(&session, "echo", "{}")).await.unwrap();
+        close(&session).await;
+    }
 }

@@ -123,6 +123,10 @@ impl Outgoing {
         self.way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(super) fn is_answered(&self) -> bool {
+        self.is_answered.load(Ordering::Acquire)
+    }
+
     /// True the first time.
     pub(super) fn answered(&self) -> bool {
         !self.is_answered.swap(true, Ordering::AcqRel)
