@@ -108,7 +108,8 @@ export interface McpConnectOptions extends McpServerOptions {
   /**
    * Which revision of the protocol to speak. `'auto'` (default) begins with `initialize` and turns to the 2026-07-28
    * revision when the server says that it speaks nothing older. `'legacy'` and `'modern'` keep to one side of that line:
-   * `'modern'` rejects an older server with ERR_MCP_PROTOCOL_VERSION.
+   * `'modern'` rejects an older server with ERR_MCP_PROTOCOL_VERSION, or with the ERR_MCP_HTTP of one that refuses over HTTP and
+   * does not say why.
    */
   protocol?:
     | 'auto'
@@ -727,7 +728,7 @@ export type McpErrorCode =
   | 'ERR_MCP_CONFIG'
   /** The project has no server of that name, or it is disabled. `known`, `nearest`, `looked`. */
   | 'ERR_MCP_SERVER_NOT_FOUND'
-  /** The project's server of that name is a command, and commands were not allowed. */
+  /** The project's server of that name is a command, and commands were not allowed; or it has neither url nor command. */
   | 'ERR_MCP_SERVER_HAS_NO_URL'
   /** The server refused over HTTP. `status`, `body` (its first 2 KiB). */
   | 'ERR_MCP_HTTP'

@@ -60,6 +60,13 @@ for (const code of [404, 405]) {
   })
 }
 
+test('a url whose path leads to no server is asked about', async t => {
+  const server = await httpServer(t, { '*': html(404) })
+  const error = await failure(clientOf(t, server).client.call('echo', hi))
+  assert.equal(error.code, 'ERR_MCP_HTTP')
+  assert.match(error.message, /HTTP 404 Not Found; is the path of its url right\?.*\/mcp\.$/)
+})
+
 test('a server of type sse is refused without a request', async t => {
   const server = await httpServer(t)
   const { client } = clientOf(t, server, { type: 'sse' })

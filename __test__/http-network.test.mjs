@@ -61,10 +61,15 @@ test('NODE_EXTRA_CA_CERTS of the process counts where the options do not say oth
   assert.equal(text(said[0]), 'hi')
 })
 
-for (const [what, hosts, env] of [
-  ['of an authority that nobody knows', ['127.0.0.1'], () => ({})],
-  ['in spite of NODE_TLS_REJECT_UNAUTHORIZED', ['127.0.0.1'], () => ({ NODE_TLS_REJECT_UNAUTHORIZED: '0' })],
-  ['of another name', ['other.test'], file => ({ NODE_EXTRA_CA_CERTS: file })],
+for (const [what, hosts, env, cure] of [
+  ['of an authority that nobody knows', ['127.0.0.1'], () => ({}), /NODE_EXTRA_CA_CERTS/],
+  [
+    'in spite of NODE_TLS_REJECT_UNAUTHORIZED',
+    ['127.0.0.1'],
+    () => ({ NODE_TLS_REJECT_UNAUTHORIZED: '0' }),
+    /NODE_EXTRA_CA_CERTS/,
+  ],
+  ['of another name', ['other.test'], file => ({ NODE_EXTRA_CA_CERTS: file }), /other\.test.*subjectAltName/],
 ]) {
   test(`a certificate ${what} is refused, and nothing is sent`, async t => {
     const { server, file } = await secure(t, ...hosts)
@@ -72,16 +77,31 @@ for (const [what, hosts, env] of [
     const error = await failure(client.call('echo', hi))
     assert.equal(error.code, 'ERR_MCP_CONNECT')
     assert.match(error.message, /certificate/i)
+    assert.match(error.message, cure)
     assert.equal(server.requests.length, 0)
   })
 }
 
+test('an authority that shows its own certificate is refused, with what helps', async t => {
+  const own = authority('127.0.0.1')
+  const server = await httpServer(t, {}, { tls: { key: own.key, cert: own.certificate } })
+  const { client } = clientOf(t, server)
+  const error = await failure(client.call('echo', hi))
+  assert.equal(error.code, 'ERR_MCP_CONNECT')
+  assert.match(error.message, /authority \(CA:TRUE\).*CA:FALSE/)
+})
+
 test('plain HTTP where TLS is spoken, and the other way round, are errors', async t => {
   const { server } = await secure(t, '127.0.0.1')
   const plain = await httpServer(t)
-  for (const url of [server.url.replace('https', 'http'), plain.url.replace('http', 'https')]) {
+  for (const [url, says] of [
+    [server.url.replace('https', 'http'), /could not be reached/],
+    [plain.url.replace('http', 'https'), /does not speak TLS.*http:/],
+  ]) {
     const { client } = clientOf(t, { url })
-    assert.equal((await failure(client.call('echo', hi))).code, 'ERR_MCP_CONNECT')
+    const error = await failure(client.call('echo', hi))
+    assert.equal(error.code, 'ERR_MCP_CONNECT')
+    assert.match(error.message, says)
   }
 })
 

@@ -123,7 +123,11 @@ test('a server without a url throws unless commands are allowed', t => {
   assert.equal(error.code, 'ERR_MCP_SERVER_HAS_NO_URL')
   assert.match(error.message, /allowStdio/)
   assert.equal(opened(t, { server }, { allowStdio: true }).mcp('server').name, 'server')
-  assert.equal(thrown(() => opened(t, { server: {} }, { allowStdio: true }).mcp('server')).code, error.code)
+  const bare = thrown(() =>
+    opened(t, { server: { uri: 'https://a.example' } }, { allowStdio: true }).mcp('server'),
+  )
+  assert.equal(bare.code, error.code)
+  assert.match(bare.message, /has no url, and has uri;/)
 })
 
 test('one client stands for one name, and its methods can be taken apart', async t => {

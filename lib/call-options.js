@@ -20,13 +20,14 @@ const LONGEST = 2 ** 31 - 1
  * What a call was asked for, checked.
  *
  * @param {unknown} given an AbortSignal, McpCallOptions or nothing
+ * @param {string} allowed what it may be, for whoever gave something else
  * @returns {{ signal?: AbortSignal, onProgress?: (progress: object) => void, native?: object }}
  */
-function callOptions(given) {
+function callOptions(given, allowed = 'an AbortSignal or an object of call options') {
   if (given === undefined) return {}
   if (isAbortSignal(given)) return { signal: given }
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
-    throw invalidArgument('options', 'must be an AbortSignal or an object of call options')
+    throw invalidArgument('options', `must be ${allowed}`)
   }
   refuseUnknown('options', given, KNOWN)
   const { signal, timeout, resetTimeoutOnProgress, maxTotalTimeout, meta } = given
@@ -101,7 +102,8 @@ function refuseUnknown(path, given, known) {
  * @param {unknown} given a number, McpCallOptions or nothing
  */
 function scriptOptions(given) {
-  return callOptions(typeof given === 'number' ? { timeout: wholeTimeout(given) } : given)
+  if (typeof given === 'number') return callOptions({ timeout: wholeTimeout(given) })
+  return callOptions(given, 'a timeout in milliseconds or an object of call options')
 }
 
 /** The same for a synchronous call, which nothing can abort and which hears of no progress: `known` are the options it has. */

@@ -41,7 +41,7 @@ class McpProject {
   }
 
   mcp(serverName) {
-    if (typeof serverName !== 'string')
+    if (typeof serverName !== 'string' || serverName === '')
       throw invalidArgument('serverName', 'must be the name of a server, a string')
     let client = this.#clients.get(serverName)
     if (client === undefined) {

@@ -3,11 +3,12 @@
 
 import { createPublicKey, generateKeyPairSync, randomBytes, sign } from 'node:crypto'
 
-/** An authority: `certificate` is its own, as PEM, and `issue` gives `{ key, cert }` for names and addresses of a server. */
+/** An authority: `certificate` and `key` are its own, as PEM, and `issue` gives `{ key, cert }` for names and addresses of a server. */
 export function authority(name = 'Private authority of the tests') {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const subject = commonName(name)
   return {
+    key: privateKey.export({ type: 'pkcs8', format: 'pem' }),
     certificate: certificate({
       issuer: subject,
       subject,

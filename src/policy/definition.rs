@@ -381,7 +381,7 @@ fn tools(found: &Found<'_>) -> Result<ToolFilter, McpError> {
 /// The refusal of a capability that is written down, with the way out.
 fn capability(found: &Found<'_>, key: Option<&str>, rule: &Rule) -> McpError {
     let reason = format!(
-        "may hold a capability ({}), which a definition does not carry; put the value into options.env, and its name into \
+        "may hold a secret ({}), which a definition does not carry; put the value into options.env, and its name into \
          inheritEnvironment and options.allowedInheritedEnvKeys",
         rule.says
     );

@@ -69,6 +69,9 @@ impl<'i> Found<'i> {
                 let what = match (name, known.contains(&"command")) {
                     // As in `mcpServers` files.
                     ("args", true) => "is not a known property: arguments follow the program in command",
+                    ("url", true) => {
+                        "is not a known property: servers behind a URL are called by name, with mcp() or openMcpProject()"
+                    }
                     _ => "is not a known property",
                 };
                 return Err(entry.unknown(what, name, known));

@@ -65,7 +65,7 @@ pub fn judge(headers: &[(String, String)], is_private: bool) -> Result<(), Strin
         }
         if !is_private && is_capability(name, value) {
             return Err(format!(
-                "the header {shown} may hold a capability, which goes over https or to this machine only"
+                "the header {shown} may hold a secret, which goes over https or to this machine only"
             ));
         }
     }

@@ -112,7 +112,8 @@ impl Project {
         let entry =
             self.entries.iter().find(|entry| entry.name == name).ok_or_else(|| self.not_found(name))?;
         if entry.is_disabled() {
-            let message = format!("The server {name} is disabled{}.", self.in_file());
+            let message =
+                format!("The server {name} is disabled{}: its property disabled is true.", self.in_file());
             return Err(McpError::new(ErrorCode::ServerNotFound, message)
                 .with("disabled", true)
                 .of_server(name));
@@ -123,11 +124,14 @@ impl Project {
         }
         let message = if entry.is_command() {
             format!(
-                "The server {name} is a command and has no url{}; commands are started for a project that is opened with allowStdio.",
+                "The server {name} is a command and has no url{}; to start it, the host says allowStdio: true to configureMcp or openMcpProject.",
                 self.in_file()
             )
         } else {
-            format!("The server {name} has no url{}.", self.in_file())
+            let names = entry.found().entries("an object").unwrap_or_default();
+            let near = nearest("url", names.iter().map(|(name, _)| *name));
+            let hint = near.map(|near| format!(", and has {}", shown(near))).unwrap_or_default();
+            format!("The server {name} has no url{hint}{}; give it one, or a command.", self.in_file())
         };
         Err(self.with_file(McpError::new(ErrorCode::ServerHasNoUrl, message).of_server(name)))
     }
@@ -178,7 +182,10 @@ impl Project {
                     self.source.looked.iter().map(|folder| folder.display().to_string()).collect();
                 format!("there is no {} in {}", file::NAMES.join(", "), folders.join(", "))
             }
-            (true, _) => format!("it names no server{}", self.in_file()),
+            (true, _) if self.entries.is_empty() => {
+                format!("there is none under mcpServers or servers{}", self.in_file())
+            }
+            (true, _) => format!("all of its servers are disabled{}", self.in_file()),
             (false, _) => format!("known are {}{}", known.join(", "), self.in_file()),
         };
         let hint = near.map(|near| format!(" (did you mean {near}?)")).unwrap_or_default();

@@ -41,8 +41,13 @@ impl Lookup<'_> {
     fn path(&self) -> Vec<String> {
         let separator = if self.is_windows() { ';' } else { ':' };
         let path = self.variable("PATH").unwrap_or_default();
-        let folders = path.split(separator).map(|folder| folder.trim_matches('"'));
-        folders.filter(|folder| self.platform.is_absolute(folder)).map(str::to_owned).collect()
+        let mut folders: Vec<String> = Vec::new();
+        for folder in path.split(separator).map(|folder| folder.trim_matches('"')) {
+            if self.platform.is_absolute(folder) && !folders.iter().any(|earlier| earlier == folder) {
+                folders.push(folder.to_owned());
+            }
+        }
+        folders
     }
 
     /// On Windows the name with each known extension, unless it has one of them.

@@ -98,16 +98,18 @@ impl Judge<'_> {
     fn url(&mut self, found: &Found<'_>) -> Result<Reach, McpError> {
         let place = found.property("url");
         let written = place.text("an absolute URL, such as https://mcp.example.com/mcp")?;
-        for (name, value) in url::capabilities(written) {
+        let literals = url::capabilities(written);
+        let has_literal = !literals.is_empty();
+        for (name, value) in literals {
             self.literal(place.path(), name, &value);
         }
         let text = self.variables.expand(&place, written)?.text;
         let in_url = self.variables.used.len();
         let address = url::judge(text.trim()).map_err(|fault| place.refusal(fault))?;
         let headers = self.headers(found, address.is_private)?;
-        if !address.is_private
-            && self.variables.used[..in_url].iter().any(|(name, value)| is_secret(name, value))
-        {
+        let has_secret =
+            has_literal || self.variables.used[..in_url].iter().any(|(name, value)| is_secret(name, value));
+        if has_secret && !address.is_private {
             return Err(place.refusal(IN_CLEAR));
         }
         self.may_be_sent_to(Some(&address.origin))?;
@@ -248,10 +250,14 @@ impl Judge<'_> {
             let looked = match (tried.as_slice(), command.contains('/')) {
                 ([], _) => "options.env has no PATH with an absolute folder in it".to_owned(),
                 (tried, true) => format!("looked for {}", tried.join(", ")),
-                (tried, false) => format!("looked through PATH of options.env for {}", tried.join(", ")),
+                // A PATH is long.
+                (_, false) => {
+                    "PATH of options.env leads to none (details.tried has where it was looked for)".to_owned()
+                }
             };
+            let hint = if command.contains(char::is_whitespace) { "; arguments stand in args" } else { "" };
             let shown = crate::policy::found::shown(command);
-            let reason = format!("is {shown}, and no such program was found: {looked}");
+            let reason = format!("is {shown}, and no such program was found: {looked}{hint}");
             found.refusal(&reason).with("tried", tried)
         })
     }
@@ -298,7 +304,7 @@ impl Judge<'_> {
 
 const VARIABLE: &str = "the name of a variable: letters, digits and _, no digit first";
 
-const IN_CLEAR: &str = "may hold a capability and would go over plain http, readable on the way; use https (plain http is for this machine only)";
+const IN_CLEAR: &str = "may hold a secret and would go over plain http, readable on the way; use https (plain http is for this machine only)";
 
 /// How long the opening and each call may take.
 pub(super) fn timeout(found: &Found<'_>) -> Result<Duration, McpError> {

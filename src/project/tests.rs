@@ -213,6 +213,7 @@ fn capabilities_go_over_plain_http_to_this_machine_alone() {
         r#"{"url": "http://a.example", "headers": {"X": "${HOST_PART}"}}"#,
         r#"{"url": "http://a.example", "bearerTokenEnv": "TOKEN"}"#,
         r#"{"url": "http://a.example/?q=${TOKEN}"}"#,
+        r#"{"url": "http://a.example/?api_key=abc-123-def"}"#,
     ] {
         let error = server(entry).err().unwrap();
         assert_eq!(error.code, ErrorCode::Config, "{entry}");
@@ -312,7 +313,7 @@ fn faults_of_a_file_say_where() {
     let error = project.server(project.entry("exa").unwrap()).err().unwrap();
     assert_eq!((error.detail("file"), error.detail("line")), (Some(&json!(file)), Some(&json!(5))));
     assert!(
-        error.message.starts_with(&format!("{file}, line 5: servers.exa.url has a scheme")),
+        error.message.starts_with(&format!("{file}, line 5: servers.exa.url has no scheme, or one")),
         "{}",
         error.message
     );

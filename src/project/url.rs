@@ -20,7 +20,7 @@ pub(super) fn judge(text: &str) -> Result<Address, &'static str> {
     let url = Url::parse(text)
         .map_err(|_| "is no URL; allowed is an absolute one, such as https://mcp.example.com/mcp")?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err("has a scheme that is not supported; allowed are https and http");
+        return Err("has no scheme, or one that is not supported; a URL begins with https:// or http://");
     }
     if !url.username().is_empty() || url.password().is_some() {
         return Err(

@@ -50,7 +50,9 @@ impl<'a> Variables<'a> {
         let mut rest = text;
         while let Some((before, inner)) = rest.split_once("${") {
             expanded.text.push_str(before);
-            let (inner, after) = inner.split_once('}').ok_or_else(|| unknown(found, inner))?;
+            let (inner, after) = inner.split_once('}').ok_or_else(|| {
+                found.refusal("holds ${ without the } that ends it; a placeholder is ${NAME}, ${env:NAME} or ${NAME:-default}")
+            })?;
             let placeholder = placeholder(inner).ok_or_else(|| unknown(found, inner))?;
             expanded.had_placeholder = true;
             let default = placeholder.default;
@@ -61,9 +63,10 @@ impl<'a> Variables<'a> {
                     expanded.holds_variable = true;
                     self.used.push((placeholder.name.to_owned(), value.to_owned()));
                 }
-                None => expanded
-                    .text
-                    .push_str(default.ok_or_else(|| unset(found, placeholder.name, &self.values))?),
+                None => expanded.text.push_str(default.ok_or_else(|| {
+                    let or = format!(", or write ${{{}:-default}}", placeholder.name);
+                    unset(found, placeholder.name, &self.values, &or)
+                })?),
             }
             rest = after;
         }
@@ -73,7 +76,7 @@ impl<'a> Variables<'a> {
 
     /// The value of a variable that is named as such.
     pub(super) fn named(&mut self, found: &Found<'_>, name: &str) -> Result<String, McpError> {
-        let value = self.value(found, name)?.ok_or_else(|| unset(found, name, &self.values))?.to_owned();
+        let value = self.value(found, name)?.ok_or_else(|| unset(found, name, &self.values, ""))?.to_owned();
         self.used.push((name.to_owned(), value.clone()));
         Ok(value)
     }
@@ -109,12 +112,11 @@ fn unknown(found: &Found<'_>, inner: &str) -> McpError {
     found.refusal(&reason)
 }
 
-fn unset(found: &Found<'_>, name: &str, values: &HashMap<Cow<'_, str>, &str>) -> McpError {
+/// `or`: another way out than to set it.
+fn unset(found: &Found<'_>, name: &str, values: &HashMap<Cow<'_, str>, &str>, or: &str) -> McpError {
     let near = nearest(name, values.keys().map(AsRef::as_ref));
     let hint = near.map(|near| format!(" ({} is)", shown(near))).unwrap_or_default();
-    let reason = format!(
-        "asks for the variable {name}, which is not set{hint}; set it, or write ${{{name}:-default}}"
-    );
+    let reason = format!("asks for the variable {name}, which is not set{hint}; set it{or}");
     found.refusal(&reason).with("key", name)
 }
 
@@ -196,6 +198,14 @@ mod tests {
     fn what_is_unset_or_no_placeholder_is_never_sent() {
         let unset = expand("${UNSET}").unwrap_err();
         assert_eq!((unset.code, unset.detail("key")), (ErrorCode::Config, Some(&"UNSET".into())));
+        let unended = expand("${A").unwrap_err();
+        assert!(unended.message.contains("without the }"), "{}", unended.message);
+        // A name alone has no place for a default.
+        let options = options();
+        let found = Found::outermost(ErrorCode::Config, "bearerTokenEnv", &Input::Null);
+        let named = Variables::of(&options, Platform::Posix).named(&found, "UNSET").unwrap_err();
+        assert!(named.message.ends_with("; set it."), "{}", named.message);
+        assert!(unset.message.ends_with("; set it, or write ${UNSET:-default}."), "{}", unset.message);
         for text in ["${input:key}", "${}", "${A", "${A-B}", "${UNSET:-${A}}", "x${ A }", "${__proto__}"] {
             assert_eq!(expand(text).unwrap_err().code, ErrorCode::Config, "{text}");
         }

@@ -236,7 +236,11 @@ async fn what_cannot_be_reached_is_said_with_its_place() {
     let server = HttpServer::start(|_| None).await;
     let plain = server.url().replace("http:", "https:");
     for (url, env, said) in [
-        (format!("http://{gone}/mcp"), vec![], vec![gone.as_str(), "refused the connection"]),
+        (
+            format!("http://{gone}/mcp"),
+            vec![],
+            vec![gone.as_str(), "refused the connection; is the server running?"],
+        ),
         (
             "http://nobody.invalid/mcp".to_owned(),
             vec![("HTTP_PROXY", gone.as_str())],
@@ -245,7 +249,7 @@ async fn what_cannot_be_reached_is_said_with_its_place() {
         (
             "http://x.invalid/".to_owned(),
             vec![("http_proxy", gone.as_str()), ("NO_PROXY", "invalid")],
-            vec!["x.invalid:80"],
+            vec!["x.invalid:80", "the name x.invalid ("],
         ),
         (plain, vec![], vec![if cfg!(feature = "tls") { "127.0.0.1" } else { "has no TLS" }]),
         ("ftp://x/".to_owned(), vec![], vec!["URL"]),
@@ -259,6 +263,7 @@ async fn what_cannot_be_reached_is_said_with_its_place() {
         for said in said {
             assert!(error.message.contains(said), "{error} does not say {said}");
         }
+        assert!(!error.message.ends_with("?."), "{error}");
     }
 }
 

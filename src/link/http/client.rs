@@ -17,7 +17,7 @@ use sse_stream::Sse;
 use super::exchange::{EVENT_STREAM, JSON, Request, SESSION_ID, Unread, beginning, body, media_type};
 use super::outgoing::{INITIALIZE, INITIALIZED, Outgoing, carried};
 use super::parts::{Headers, Parts, lock};
-use super::refusal::BODY_READ;
+use super::refusal::{BODY_READ, misplaced};
 use super::stream::{Streaming, listen};
 use crate::error::McpError;
 use crate::link::{Arrival, FrameKind, Gone};
@@ -144,13 +144,16 @@ impl Client {
         let refusals = &endpoint.refusals;
         let body = beginning(response, BODY_READ, &endpoint.received).await;
         let error = refusals.http(response.status(), response.headers(), &body);
-        let may_be_legacy = outgoing.method == INITIALIZE
+        let may_be_misplaced = outgoing.method == INITIALIZE
             && matches!(response.status(), StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED)
             && error.detail("rpcCode").is_none();
-        if may_be_legacy && tokio::time::timeout(LEGACY_WAIT, self.is_legacy()).await.unwrap_or(false) {
+        if !may_be_misplaced {
+            return error;
+        }
+        if tokio::time::timeout(LEGACY_WAIT, self.is_legacy()).await.unwrap_or(false) {
             return refusals.legacy_sse(error);
         }
-        error
+        misplaced(error)
     }
 
     /// Whether a stream is to be had without a session, as from servers of the older transport (2024-11-05, HTTP with SSE).

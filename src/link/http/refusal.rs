@@ -6,6 +6,8 @@ use std::io;
 use http::header::{LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, StatusCode};
 use reqwest::Url;
+#[cfg(feature = "tls")]
+use rustls::CertificateError;
 
 use super::names::Unresolved;
 use super::network::{CONNECT_TIMEOUT, place_of};
@@ -67,7 +69,7 @@ impl Refusals {
     fn unauthorized(&self, status: StatusCode, headers: &HeaderMap) -> McpError {
         let server = &self.server;
         let message = format!(
-            "The server {server} wants other credentials (HTTP {status}); check its headers, or the token they carry."
+            "The server {server} wants credentials, or other ones (HTTP {status}); check its headers or bearerTokenEnv, and whether the token still counts."
         );
         McpError::new(ErrorCode::AuthRequired, message)
             .with("status", status.as_u16())
@@ -115,15 +117,17 @@ impl Refusals {
         let server = &self.server;
         let what = if body.trim().is_empty() {
             "an empty body".to_owned()
+        } else if kind == Some("text/html") {
+            "a page for browsers (text/html); is its url that of an MCP server?".to_owned()
         } else {
             format!("{} that holds no answer", kind.map_or("a body without a type", |kind| kind))
         };
         McpError::new(
             ErrorCode::InvalidMessage,
-            format!(
-                "The server {server} answered with HTTP {status} and {}.",
+            sentence(format!(
+                "The server {server} answered with HTTP {status} and {}",
                 self.redactor.excerpt(&what, SAID_MAX)
-            ),
+            )),
         )
         .with("status", status.as_u16())
         .with("body", self.redactor.excerpt(body, BODY_SHOWN))
@@ -155,8 +159,9 @@ impl Refusals {
             self.proxy.as_ref().map(|proxy| format!(" through the proxy {proxy}")).unwrap_or_default();
         let why = match cause_of(error) {
             Cause::Name(why) => {
-                let name = self.proxy.as_ref().unwrap_or(place);
-                format!("the name in {name} could not be resolved ({why})")
+                let host = self.proxy.as_ref().unwrap_or(place);
+                let name = host.rsplit_once(':').map_or(host.as_str(), |(name, _)| name);
+                format!("no address was found for the name {name} ({why})")
             }
             Cause::Refused => {
                 format!(
@@ -166,9 +171,12 @@ impl Refusals {
             }
             #[cfg(feature = "tls")]
             Cause::Certificate(why) => {
-                format!(
-                    "its certificate is not trusted ({why}); for a private authority name its file in NODE_EXTRA_CA_CERTS"
-                )
+                format!("its certificate is not accepted: {}", distrust(&why))
+            }
+            #[cfg(feature = "tls")]
+            Cause::Tls(rustls::Error::InvalidMessage(_)) => {
+                "what answers there does not speak TLS; if it is plain HTTP, its url begins with http:"
+                    .to_owned()
             }
             #[cfg(feature = "tls")]
             Cause::Tls(why) => format!("no TLS connection came about ({why})"),
@@ -180,12 +188,52 @@ impl Refusals {
         };
         let why = self.redactor.excerpt(&why, SAID_MAX);
         let code = ErrorCode::Connect;
-        McpError::new(code, format!("The server {server} at {place} could not be reached{by_proxy}: {why}."))
+        McpError::new(
+            code,
+            sentence(format!("The server {server} at {place} could not be reached{by_proxy}: {why}")),
+        )
     }
 
     fn header(&self, headers: &HeaderMap, name: &http::HeaderName) -> Option<String> {
         let value = headers.get(name)?;
         Some(self.redactor.excerpt(&String::from_utf8_lossy(value.as_bytes()), HEADER_MAX))
+    }
+}
+
+/// The refusal of what may be no server at all: the path of a URL is easily written wrong.
+pub(super) fn misplaced(refused: McpError) -> McpError {
+    let said = refused.message.strip_suffix('.').unwrap_or(&refused.message);
+    let message = format!("{said}; is the path of its url right? Most servers are to be found under /mcp.");
+    McpError { message, ..refused }
+}
+
+/// With its end, unless it has one.
+fn sentence(text: String) -> String {
+    if text.ends_with('?') { text } else { text + "." }
+}
+
+/// What is wrong with a certificate, and what helps.
+#[cfg(feature = "tls")]
+fn distrust(why: &CertificateError) -> String {
+    let extra = "for a private authority, or one that signed itself, name its file in NODE_EXTRA_CA_CERTS";
+    match why {
+        CertificateError::UnknownIssuer => format!("nobody who is trusted here has signed it; {extra}"),
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            format!(
+                "{why}; write one of its names into the url, or issue one for the name there (in subjectAltName)"
+            )
+        }
+        CertificateError::Expired
+        | CertificateError::ExpiredContext { .. }
+        | CertificateError::NotValidYet
+        | CertificateError::NotValidYetContext { .. } => {
+            format!("{why}; renew it, or set the clock of this system")
+        }
+        // `openssl req -x509` makes such ones. OpenSSL, and so Node, accept them; webpki does not (RFC 5280, 4.2.1.9).
+        CertificateError::Other(other) if other.to_string() == "CaUsedAsEndEntity" => {
+            "it is that of an authority (CA:TRUE), which cannot be a server's own; issue one with basicConstraints=CA:FALSE".to_owned()
+        }
+        _ => format!("{why}; {extra}"),
     }
 }
 
@@ -202,9 +250,9 @@ enum Cause {
     Name(String),
     Refused,
     #[cfg(feature = "tls")]
-    Certificate(String),
+    Certificate(CertificateError),
     #[cfg(feature = "tls")]
-    Tls(String),
+    Tls(rustls::Error),
     Timeout,
     Other(String),
 }
@@ -219,8 +267,8 @@ fn cause_of(error: &reqwest::Error) -> Cause {
         #[cfg(feature = "tls")]
         if let Some(why) = source.downcast_ref::<rustls::Error>() {
             return match why {
-                rustls::Error::InvalidCertificate(_) => Cause::Certificate(why.to_string()),
-                _ => Cause::Tls(why.to_string()),
+                rustls::Error::InvalidCertificate(why) => Cause::Certificate(why.clone()),
+                why => Cause::Tls(why.clone()),
             };
         }
         let io = source.downcast_ref::<io::Error>();
