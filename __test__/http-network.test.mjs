@@ -200,17 +200,6 @@ test('a proxy of the process does not count where the options name the environme
   assert.deepEqual([code, said], [0, ['reached', 'ERR_MCP_CONNECT']])
 })
 
-test('a server on this machine is reached without the proxy, who could read what is sent in clear', async t => {
-  const server = await httpServer(t)
-  const proxy = await httpProxy(t, { '127.0.0.1': port(server), localhost: port(server) })
-  const env = { HTTP_PROXY: `http://${proxy.address}` }
-  const headers = { 'X-Api-Key': PASSWORD }
-  const { client } = clientOf(t, server, { headers }, { env })
-  assert.equal(text(await client.call('echo', hi)), 'hi')
-  assert.equal(server.requests[0].headers['x-api-key'], PASSWORD)
-  assert.equal(proxy.seen.length, 0)
-})
-
 test('a proxy that is not there is an error that names it', async t => {
   const server = await httpServer(t)
   const { host: gone } = new URL(server.url)

@@ -13,7 +13,7 @@ mod json;
 pub mod options;
 mod program;
 pub mod server;
-pub mod url;
+mod url;
 mod variables;
 
 use std::path::{Path, PathBuf};

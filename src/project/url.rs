@@ -59,18 +59,13 @@ pub(super) fn capabilities(text: &str) -> Vec<(String, String)> {
 }
 
 fn is_private(url: &Url) -> bool {
-    url.scheme() == "https" || is_here(url)
-}
-
-/// Whether it names this machine itself, whose loopback nobody else can listen to.
-#[must_use]
-pub fn is_here(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
-    }
+    url.scheme() == "https"
+        || match url.host() {
+            Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+            Some(Host::Ipv4(address)) => address.is_loopback(),
+            Some(Host::Ipv6(address)) => address.is_loopback(),
+            None => false,
+        }
 }
 
 #[cfg(test)]

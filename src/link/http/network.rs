@@ -11,7 +11,6 @@ use super::names::Names;
 #[cfg(feature = "tls")]
 use super::tls;
 use crate::error::{ErrorCode, McpError};
-use crate::project::url::is_here;
 
 /// From the lookup of the name to the end of the TLS handshake.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -85,12 +84,8 @@ pub(super) fn place_of(url: &Url) -> String {
     url.port_or_known_default().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
-/// The variable that names a proxy for this URL, and what it says. None for this machine itself: secrets may go there over plain http
-/// because nobody else can read them, and a proxy could (Go's clients have the same exception).
+/// The variable that names a proxy for this URL, and what it says.
 fn proxy_of<'a>(url: &Url, env: &'a [(String, String)]) -> Option<(&'static str, &'a str)> {
-    if is_here(url) {
-        return None;
-    }
     let names =
         if url.scheme() == "https" { ["https_proxy", "HTTPS_PROXY"] } else { ["http_proxy", "HTTP_PROXY"] };
     let (name, address) = names.into_iter().find_map(|name| Some((name, variable(env, &[name])?)))?;
