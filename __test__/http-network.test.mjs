@@ -247,19 +247,21 @@ for (const address of [
 
 test('a proxy of the process does not count where the options name the environment', async t => {
   const server = await httpServer(t)
-  const proxy = await httpProxy(t, {})
+  const proxy = await httpProxy(t, { [NAME]: port(server) })
   const program = host(
     `
-    const config = { mcpServers: { server: { url: given.url } } }
-    const project = workflow.openMcpProject({ config, env: {} })
-    say(await project.mcp('server').call('echo', { text: 'hi' }))
-    await project.close()`,
-    { given: { url: server.url }, env: { ...process.env, HTTP_PROXY: `http://${proxy.address}` } },
+    for (const more of [{}, { env: {} }]) {
+      const project = workflow.openMcpProject({ config: { mcpServers: { server: { url: given.url } } }, ...more })
+      say(await project.mcp('server').call('echo', { text: 'hi' }).then(() => 'reached', error => error.code))
+      await project.close()
+    }`,
+    {
+      given: { url: `http://${NAME}/mcp` },
+      env: { ...process.env, HTTP_PROXY: `http://${proxy.address}`, NO_PROXY: '', no_proxy: '' },
+    },
   )
   const { code, said } = await program.ended
-  assert.equal(code, 0)
-  assert.equal(text(said[0]), 'hi')
-  assert.equal(proxy.seen.length, 0)
+  assert.deepEqual([code, said], [0, ['reached', 'ERR_MCP_CONNECT']])
 })
 
 test('a proxy that is not there is an error that names it', async t => {

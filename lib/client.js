@@ -52,7 +52,7 @@ class McpClient {
   callSync(tool, args, given) {
     const params = toolParams(tool, args)
     const { native } = syncOptions(given, ['timeout', 'meta'])
-    const request = text => this.#settled(this.#server.requestSync('tools/call', text, native))
+    const request = text => this.#settled(() => this.#server.requestSync('tools/call', text, native))
     const result = resultObject(request(params), this.name)
     if (this.#link.onInputRequired === undefined || result.resultType !== 'input_required')
       return finished(result, this.name)
@@ -67,7 +67,7 @@ class McpClient {
 
   listToolsSync(given) {
     const { native } = syncOptions(given, ['timeout'])
-    return tools(this.#settled(this.#server.listToolsSync(native)))
+    return tools(this.#settled(() => this.#server.listToolsSync(native)))
   }
 
   /** The native server, made when it is needed first. */
@@ -92,10 +92,15 @@ class McpClient {
     return textOf(outcome, this.#link.errorOf)
   }
 
-  /** Blocks this thread until the outcome is there. */
-  #settled(waiting) {
+  /** Blocks this thread until the outcome of what `start` begins is there. */
+  #settled(start) {
     let settled = null
-    while (settled === null) settled = waiting.wait(SLICE)
+    try {
+      const waiting = start()
+      while (settled === null) settled = waiting.wait(SLICE)
+    } catch (error) {
+      throw asMcpError(error)
+    }
     if (settled.error === undefined) return settled.result
     throw this.#link.errorOf(settled.error)
   }

@@ -160,3 +160,36 @@ async fn an_opening_goes_on_without_the_caller_that_began_it() {
     assert_eq!(attempts.load(Ordering::Relaxed), 1);
     on_demand.close(Reason::Closed).await;
 }
+
+#[tokio::test]
+async fn everybody_who_closes_waits_until_nothing_is_left() {
+    let (on_demand, _) = on_demand(node(), &["--ignore-end"]);
+    let session = opened(&on_demand).await.unwrap();
+    drop(on_demand.close(Reason::Closed));
+    tokio::time::timeout(PATIENCE, on_demand.close(Reason::Closed)).await.unwrap();
+    assert!(session.has_ended());
+}
+
+/// Panics at what it hears first.
+#[derive(Default)]
+struct Faulty(AtomicUsize);
+
+impl Owner for Faulty {
+    fn heard(&self, _: Event) {
+        assert!(self.0.fetch_add(1, Ordering::Relaxed) > 0, "a fault on purpose");
+    }
+}
+
+#[tokio::test]
+async fn an_opening_that_is_lost_by_a_fault_is_the_error_of_its_callers_and_not_of_later_ones() {
+    let on_demand = OnDemand::new("fixture", Handle::current(), Arc::new(Faulty::default()), || {
+        let plan = plan(node(), &[]);
+        let mut options = (*plan.options).clone();
+        options.listens.warning = true;
+        Ok(Plan { missing: vec!["UNSET".to_owned()], options: Arc::new(options), ..plan })
+    });
+    assert_eq!(opened(&on_demand).await.err().unwrap().code, ErrorCode::Internal);
+    let session = opened(&on_demand).await.unwrap();
+    call(&session, "echo", "{}").await.unwrap();
+    on_demand.close(Reason::Closed).await;
+}

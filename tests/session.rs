@@ -326,6 +326,39 @@ async fn a_question_of_the_server_is_the_hosts_to_answer_where_it_said_so() {
     }
 }
 
+/// Keeps questions, and whatever else it hears.
+#[derive(Default)]
+struct Asks(Mutex<Vec<Event>>);
+
+impl Owner for Asks {
+    fn heard(&self, event: Event) {
+        self.0.lock().unwrap().push(event);
+    }
+}
+
+#[tokio::test]
+async fn a_question_that_comes_again_while_the_host_has_it_is_asked_and_answered_once() {
+    const QUESTION: &str =
+        r#"{\"jsonrpc\":\"2.0\",\"id\":\"q\",\"method\":\"elicitation/create\",\"params\":{}}"#;
+    let log = std::env::temp_dir().join(format!("workflow-mcp-asked-again-{}", std::process::id()));
+    let mut plan = plan(&["--log", &log.display().to_string()], &[]);
+    plan.answers_input = true;
+    let asks = Arc::new(Asks::default());
+    let (session, _) = connect(plan, asks.clone(), std::future::pending()).await.unwrap();
+    let answer = r#"{\"jsonrpc\":\"2.0\",\"id\":$ID,\"result\":{}}"#;
+    let lines = format!(r#"{{"lines":["{QUESTION}","{QUESTION}","{answer}"]}}"#);
+    outcome(call(&session, "raw", &lines, PATIENCE)).await.unwrap();
+    let mut asked: Vec<_> = std::mem::take(&mut *asks.0.lock().unwrap());
+    assert_eq!(asked.len(), 1, "{asked:?}");
+    let Some(Event::InputRequired(question)) = asked.pop() else { panic!("no question") };
+    question.answer(Ok("{}".to_owned()));
+    assert_eq!(logged(&log, r#""id":"q""#).await, r#"{"jsonrpc":"2.0","id":"q","result":{}}"#);
+    session.close(Reason::Closed);
+    session.closed().await;
+    assert_eq!(std::fs::read_to_string(&log).unwrap().matches(r#""id":"q""#).count(), 1);
+    std::fs::remove_file(&log).unwrap();
+}
+
 #[tokio::test]
 async fn a_session_that_lists_nothing_sends_every_name_as_it_was_given() {
     let mut plan = plan(&["--list-silent"], &[]);
@@ -338,4 +371,25 @@ async fn a_session_that_lists_nothing_sends_every_name_as_it_was_given() {
     assert_eq!((error.code, error.detail("rpcCode")), (ErrorCode::Rpc, Some(&(-32602).into())));
     session.close(Reason::Closed);
     session.closed().await;
+}
+
+#[tokio::test]
+async fn a_session_that_lists_nothing_does_not_list_because_something_changed() {
+    let log = std::env::temp_dir().join(format!("workflow-mcp-no-list-{}", std::process::id()));
+    let mut plan = plan(&["--log", &log.display().to_string()], &[]);
+    plan.lists_tools = false;
+    let (session, _) = connect(plan, Arc::new(Heard::default()), std::future::pending()).await.unwrap();
+    let lines = [
+        r#"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}"#,
+        r#"{\"jsonrpc\":\"2.0\",\"id\":$ID,\"result\":{}}"#,
+    ];
+    let changed = format!(r#"{{"lines":["{}"]}}"#, lines.join(r#"",""#));
+    outcome(call(&session, "raw", &changed, PATIENCE)).await.unwrap();
+    // What it asked for of its own accord would stand before this.
+    outcome(call(&session, "echo", "{}", PATIENCE)).await.unwrap();
+    session.close(Reason::Closed);
+    session.closed().await;
+    let asked = std::fs::read_to_string(&log).unwrap();
+    assert!(asked.contains(r#""echo""#) && !asked.contains(r#""method":"tools/list""#), "{asked}");
+    std::fs::remove_file(&log).unwrap();
 }

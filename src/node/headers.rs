@@ -35,6 +35,7 @@ struct State {
     known: Option<HeaderList>,
     /// The server answered 401 to the known ones.
     are_refused: bool,
+    /// Also one that has failed, until somebody has heard of it: who is refused in that moment belongs to those who waited.
     asking: Option<watch::Receiver<Asked>>,
     /// What waits for the answer.
     waiting: Vec<Needed>,
@@ -90,9 +91,13 @@ impl Headers for FunctionHeaders {
         };
         // A synchronous call that waits for this blocks the thread that would answer.
         self.0.blocking.would_block(needed);
+        let inner = self.0.clone();
         Box::pin(async move {
             match asked.wait_for(Option::is_some).await.map(|asked| asked.clone()) {
-                Ok(Some(outcome)) => outcome.map(Some),
+                Ok(Some(outcome)) => {
+                    inner.heard(&asked);
+                    outcome.map(Some)
+                }
                 Ok(None) | Err(_) => {
                     Err(McpError::new(ErrorCode::Closed, "The host that gives the headers is gone."))
                 }
@@ -110,13 +115,16 @@ impl Inner {
         self.questions.ask(self.token, event, move |question, answer| {
             let outcome = inner.take(question, answer);
             sender.send_replace(Some(outcome));
+            // The state's own alone: whoever waited has given up.
+            if sender.receiver_count() <= 1 {
+                inner.heard(&sender.subscribe());
+            }
         });
         asked
     }
 
     fn take(&self, question: i64, answer: Answer) -> Result<HeaderList, McpError> {
         let mut state = self.lock();
-        state.asking = None;
         state.waiting.clear();
         let list = self.read(question, answer, state.is_private)?;
         // They came from where secrets come from, whatever their names: the redactor judges them as it does variables.
@@ -124,7 +132,13 @@ impl Inner {
         let list: HeaderList = list.into();
         state.known = Some(list.clone());
         state.are_refused = false;
+        state.asking = None;
         Ok(list)
+    }
+
+    /// Somebody knows what came of it: the next one asks again.
+    fn heard(&self, asked: &watch::Receiver<Asked>) {
+        self.lock().asking.take_if(|asking| asking.same_channel(asked));
     }
 
     fn read(
@@ -138,7 +152,7 @@ impl Inner {
             let message = format!(
                 "The function that gives the headers of the server {server} failed; its cause is what it rejected with."
             );
-            // The cause is a value of JavaScript, which lib/projects.js has kept under this number.
+            // The cause is a value of JavaScript, which lib/project.js has kept under this number.
             return Err(McpError::new(ErrorCode::AuthRequired, message)
                 .with("question", question)
                 .of_server(server));

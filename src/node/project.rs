@@ -16,6 +16,7 @@ use super::{io_thread, values};
 use crate::error::McpError;
 use crate::project::server::Reach;
 use crate::project::{self, options};
+use crate::session::calls::Settle;
 use crate::session::on_demand::OnDemand;
 use crate::session::{Plan, Reason};
 
@@ -155,7 +156,9 @@ impl Project {
     #[napi(catch_unwind)]
     pub fn close(&self, token: i64) {
         let dispatcher = self.dispatcher.clone();
-        self.end(Reason::Closed, move || dispatcher.settled(token, Ok("null".to_owned())));
+        // Settles even where the ending is lost.
+        let settle = Settle::new(move |outcome| dispatcher.settled(token, outcome));
+        self.end(Reason::Closed, move || settle.with(Ok("null".to_owned())));
     }
 }
 

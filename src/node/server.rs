@@ -107,8 +107,10 @@ impl Server {
             Access::Open(session) => self.send(session, call),
             Access::Opening(opening) => {
                 let (server, key) = (self.clone(), call.key);
+                // Locked before the task begins, which may be at its end, and say how to stop what comes after it, before this goes on.
+                let calls = self.under_way();
                 let waiting = self.runtime.spawn(async move { server.wait(opening, call).await });
-                self.stop_by(key, Stop::Task(waiting.abort_handle()));
+                stop_by(calls, key, Stop::Task(waiting.abort_handle()));
             }
         }
     }
@@ -151,14 +153,14 @@ impl Server {
             What::List => {
                 call.waits(Waits::ForAny);
                 let listing = session.list_tools(asked, settle);
-                self.stop_by(call.key, Stop::Task(listing));
+                stop_by(self.under_way(), call.key, Stop::Task(listing));
             }
             What::Request { method, params } => {
                 if let Some(id) = session.request(method, params.as_deref(), asked, settle) {
                     call.waits(Waits::ForAnswer(id));
                     // It may have been asked for in the moment before.
                     self.headers.waiting().into_iter().for_each(|needed| self.blocking.would_block(needed));
-                    self.stop_by(call.key, Stop::Request(session, id));
+                    stop_by(self.under_way(), call.key, Stop::Request(session, id));
                 }
             }
         }
@@ -171,27 +173,38 @@ impl Server {
         }
     }
 
-    /// Says how the call is given up from now on, unless it has settled meanwhile.
-    fn stop_by(&self, key: i64, stop: Stop) {
-        if let Some(under_way) = self.under_way().get_mut(&key) {
-            under_way.stop = Some(stop);
-        }
-    }
-
     /// Gives a call up. True when it will not settle any more.
     fn cancel(&self, key: i64) -> bool {
         let Some(under_way) = self.under_way().remove(&key) else { return false };
         let settle = under_way.settle.upgrade().and_then(|settle| taken(&settle));
-        match under_way.stop {
-            Some(Stop::Task(task)) => task.abort(),
-            Some(Stop::Request(session, id)) => drop(session.cancel(id)),
-            None => {}
+        if let Some(stop) = under_way.stop {
+            stop.now();
         }
         settle.map(Settle::forget).is_some()
     }
 
     fn under_way(&self) -> MutexGuard<'_, HashMap<i64, UnderWay>> {
         self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Says how the call is given up from now on. One that was given up a moment ago is stopped here and now; one that has settled is not
+/// there to be stopped.
+fn stop_by(mut calls: MutexGuard<'_, HashMap<i64, UnderWay>>, key: i64, stop: Stop) {
+    let Some(under_way) = calls.get_mut(&key) else {
+        drop(calls);
+        stop.now();
+        return;
+    };
+    under_way.stop = Some(stop);
+}
+
+impl Stop {
+    fn now(self) {
+        match self {
+            Self::Task(task) => task.abort(),
+            Self::Request(session, id) => drop(session.cancel(id)),
+        }
     }
 }
 

@@ -101,22 +101,7 @@ impl Redactor {
     /// The text without the secrets. Borrowed when there are none in it.
     #[must_use]
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        let inner = self.inner();
-        let stretches = inner.stretches(text);
-        if stretches.is_empty() {
-            return Cow::Borrowed(text);
-        }
-        let mut shown = String::with_capacity(text.len());
-        let mut at = 0;
-        for Stretch { range, name, .. } in stretches {
-            shown.push_str(text.get(at..range.start).unwrap_or_default());
-            shown.push('«');
-            shown.push_str(name);
-            shown.push('»');
-            at = range.end;
-        }
-        shown.push_str(text.get(at..).unwrap_or_default());
-        Cow::Owned(shown)
+        self.inner().text(text)
     }
 
     /// JSON text in, JSON out: only strings (keys too) are redacted. What cannot be parsed becomes a JSON string of the redacted text.
@@ -132,9 +117,11 @@ impl Redactor {
     /// it are there: what a cut could have left of a secret is not shown.
     #[must_use]
     pub fn excerpt(&self, text: &str, limit: usize) -> String {
-        let longest = self.longest();
+        // One and the same, whatever is learned meanwhile.
+        let inner = self.inner();
+        let longest = inner.longest;
         let seen = text.floor_char_boundary(limit + longest);
-        let mut shown = self.text(text.get(..seen).unwrap_or_default()).into_owned();
+        let mut shown = inner.text(text.get(..seen).unwrap_or_default()).into_owned();
         let whole = text.len() < limit + longest;
         let kept = if whole { limit } else { limit.min(shown.len().saturating_sub(longest)) };
         shown.truncate(shown.floor_char_boundary(kept));
@@ -208,6 +195,24 @@ impl Inner {
         patterns.add(secrets.iter().filter(|secret| secret.is_short), forms::percent_escaped);
         patterns.add(secrets.iter().filter(|secret| secret.is_short), forms::in_base64);
         patterns.build()
+    }
+
+    fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let stretches = self.stretches(text);
+        if stretches.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        let mut shown = String::with_capacity(text.len());
+        let mut at = 0;
+        for Stretch { range, name, .. } in stretches {
+            shown.push_str(text.get(at..range.start).unwrap_or_default());
+            shown.push('«');
+            shown.push_str(name);
+            shown.push('»');
+            at = range.end;
+        }
+        shown.push_str(text.get(at..).unwrap_or_default());
+        Cow::Owned(shown)
     }
 
     /// Matches may overlap: a leftmost search would show the rest of a secret whose beginning belongs to another.

@@ -93,7 +93,7 @@ impl fmt::Debug for Headers {
 }
 
 impl Project {
-    /// What a name means. `check` has said before that it is there.
+    /// What a name means that [`Project::entry`] gave out.
     pub fn server(&self, entry: &Entry) -> Result<Server, McpError> {
         let judge = Judge {
             project: self,

@@ -163,15 +163,12 @@ impl Calls {
         claimed.map(|pending| pending.settle)
     }
 
-    /// Takes a call back without settling it; `None` when it has settled already.
-    pub fn withdraw(&self, id: u64) -> Option<Settle> {
-        self.lock().remove(id).map(|pending| pending.settle)
-    }
-
-    /// The id under which a call is known to the server now: a caller has the first one.
-    #[must_use]
-    pub fn current(&self, id: u64) -> u64 {
-        self.lock().current(id)
+    /// Takes a call back without settling it, and gives the id under which the server knows it: a caller has the first one. `None` when it
+    /// has settled already.
+    pub fn withdraw(&self, id: u64) -> Option<(u64, Settle)> {
+        let mut state = self.lock();
+        let current = state.current(id);
+        state.remove(current).map(|pending| (current, pending.settle))
     }
 
     /// A new id for a call that is sent again, under which it keeps its deadline. `None` when it has settled, or was sent again before.

@@ -104,7 +104,7 @@ pub async fn connect_through<L: Future<Output = Result<Arc<dyn Link>, McpError>>
         Ok(tools) => {
             shared.handshake_ms.store(milliseconds(started.elapsed()), Ordering::Relaxed);
             warn_of_missing(&shared, &plan.options.env);
-            shared.lives(|life| life.is_connected = true);
+            shared.connected();
             let welcome = welcome(&shared, &tools);
             Ok((Session(shared), welcome))
         }

@@ -91,6 +91,14 @@ impl Drop for Question {
     }
 }
 
+/// What becomes of a question of the server.
+enum Taken {
+    New,
+    /// It came a second time while the host has it: a stream that is taken up again may repeat what it brought.
+    Before,
+    Refused,
+}
+
 impl Shared {
     fn message(self: &Arc<Self>, message: Message) {
         match message {
@@ -114,12 +122,16 @@ impl Shared {
                 self.unknown.fetch_add(1, Ordering::Relaxed);
             }
             Message::Request { id, method, params } => {
-                if method == "elicitation/create" && params.len() <= INPUT_MAX && self.is_input(&id) {
-                    let request = format!(r#"{{"method":{},"params":{params}}}"#, wire::quoted(&method));
-                    let question = Question { request, id, shared: self.clone() };
-                    self.owner.heard(Event::InputRequired(question));
-                } else {
-                    self.answer(wire::answer(&id, &method));
+                let may_be_asked = method == "elicitation/create" && params.len() <= INPUT_MAX;
+                let taken = if may_be_asked { self.takes_input(&id) } else { Taken::Refused };
+                match taken {
+                    Taken::New => {
+                        let request = format!(r#"{{"method":{},"params":{params}}}"#, wire::quoted(&method));
+                        let question = Question { request, id, shared: self.clone() };
+                        self.owner.heard(Event::InputRequired(question));
+                    }
+                    Taken::Before => {}
+                    Taken::Refused => self.answer(wire::answer(&id, &method)),
                 }
             }
             Message::Notification { method, params } => self.notification(&method, params),
@@ -161,16 +173,18 @@ impl Shared {
         }
     }
 
-    /// Whether the host is to answer this request. One that comes again under the same id is answered once.
-    fn is_input(&self, id: &str) -> bool {
+    /// Whether the host is to answer this request.
+    fn takes_input(&self, id: &str) -> Taken {
         let mut inputs = self.inputs();
-        let is_input = self.answers_input
-            && self.asking.load(Ordering::Acquire) < INPUTS_MAX
-            && inputs.insert(id.to_owned());
-        if is_input {
+        if inputs.contains(id) {
+            Taken::Before
+        } else if self.answers_input && self.asking.load(Ordering::Acquire) < INPUTS_MAX {
+            inputs.insert(id.to_owned());
             self.asking.fetch_add(1, Ordering::AcqRel);
+            Taken::New
+        } else {
+            Taken::Refused
         }
-        is_input
     }
 
     fn answer_input(&self, id: &str, outcome: Result<String, String>) {

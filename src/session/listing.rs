@@ -261,11 +261,13 @@ impl Shared {
         tools.json
     }
 
-    /// The server says that its tools changed. Before the handshake is done there is no list yet that could be old.
+    /// The server says that its tools changed. Before the handshake is done there is no list yet that could be old, and a session that keeps
+    /// none has nothing to renew: what headers need of the schemas is learnt when a call is refused for them.
     pub(super) fn refresh(self: &Arc<Self>) {
-        // A list is for those who look at it, and for the headers of 2026-07-28, which repeat what the schemas say.
-        let is_needed = self.lists_tools || self.modern_meta().is_some();
-        if !is_needed || self.negotiated.get().is_none() || self.refresh_wanted.swap(true, Ordering::AcqRel) {
+        if !self.lists_tools
+            || self.negotiated.get().is_none()
+            || self.refresh_wanted.swap(true, Ordering::AcqRel)
+        {
             return;
         }
         let shared = self.clone();

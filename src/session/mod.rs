@@ -8,6 +8,7 @@
 //! - [`subscription`] — how changes of them are heard of
 //! - [`calls`] — what is under way
 //! - [`inbox`] — what arrives
+//! - [`life`] — how it ends, and who is told
 //! - [`named`] — the plan of a server that a project names
 //! - [`on_demand`] — a session that is opened when it is needed, and again after it was lost
 //! - [`resend`] — the one call that is sent again
@@ -18,6 +19,7 @@ mod connect;
 mod failed_start;
 mod handshake;
 mod inbox;
+mod life;
 pub mod listing;
 mod named;
 pub mod on_demand;
@@ -28,12 +30,13 @@ mod wire;
 
 pub use connect::{Welcome, connect, connect_through};
 pub use inbox::Question;
+pub use life::{CloseInfo, Reason};
 pub use plan::{Plan, Server};
 
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use serde_json::{Map, Value};
@@ -41,42 +44,14 @@ use tokio::sync::watch;
 
 use self::calls::{Calls, Expired, Outcome, Settle, Terms};
 use self::handshake::Negotiated;
+use self::life::Life;
 use self::subscription::Subscription;
 use crate::error::{ErrorCode, McpError};
-use crate::link::{End, Frame, FrameKind, Link, Sent};
+use crate::link::{Frame, FrameKind, Link, Sent};
 use crate::policy::definition::ToolFilter;
 use crate::policy::options::Listens;
 use crate::policy::redact::Redactor;
 use crate::process::Waits;
-
-/// Why a session ended: `reason` of `McpCloseInfo`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reason {
-    Closed,
-    Exited,
-    /// Nobody holds the connection any more, or its environment ended.
-    Aborted,
-    ProtocolError,
-}
-
-impl Reason {
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Closed => "closed",
-            Self::Exited => "exited",
-            Self::Aborted => "aborted",
-            Self::ProtocolError => "protocol-error",
-        }
-    }
-}
-
-/// `McpCloseInfo`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CloseInfo {
-    pub reason: Reason,
-    pub end: End,
-}
 
 /// What a session tells its owner. Called on the I/O thread, and from the pool with a long log message, which later events may overtake;
 /// must not block.
@@ -298,7 +273,7 @@ impl Shared {
         match sent {
             Ok(Sent::Taken | Sent::Gone) => Some(id),
             Err(error) => {
-                if let Some(settle) = self.calls.withdraw(id) {
+                if let Some((_, settle)) = self.calls.withdraw(id) {
                     settle.with(Err(error.of_server(&self.id)));
                 }
                 None
@@ -325,8 +300,7 @@ impl Shared {
     /// Takes a call back and tells the server, unless nothing was sent yet. `initialize` is never cancelled on the wire: the
     /// process is stopped instead (2025-11-25, cancellation).
     fn give_up(&self, id: u64) -> Option<Settle> {
-        let current = self.calls.current(id);
-        let settle = self.calls.withdraw(id)?;
+        let (current, settle) = self.calls.withdraw(id)?;
         self.tell_cancelled(current);
         Some(settle)
     }
@@ -361,73 +335,6 @@ impl Shared {
             self.owner.heard(Event::Warning { code, message, details });
         }
     }
-
-    fn close(self: &Arc<Self>, reason: Reason) {
-        self.end(reason, &self.closed_error());
-    }
-
-    /// Callers are released first, the server is stopped after.
-    fn end(self: &Arc<Self>, reason: Reason, error: &McpError) {
-        if self.closing.swap(true, Ordering::AcqRel) {
-            return;
-        }
-        let closed = self.closed_error();
-        // What was pending may have had its effect, what comes later is not even sent: only the latter is safe to do again.
-        let later = if error.code == ErrorCode::Closed {
-            closed
-        } else {
-            let why = sentence_of(&self.id, error);
-            McpError { message: format!("The connection to {} is closed: {why}", self.id), ..closed }
-                .caused_by(error.clone())
-        };
-        self.calls.end(error, &later);
-        self.subscription.end();
-        let shared = self.clone();
-        self.runtime.spawn(async move {
-            let end = match shared.link.get() {
-                Some(link) => link.close(shared.waits).await,
-                None => return,
-            };
-            let info = CloseInfo { reason, end };
-            shared.lives(|life| life.ended = Some(info.clone()));
-            shared.closed.send_replace(Some(info));
-        });
-    }
-
-    /// Changes where the life has got to, and tells of the end of one that was connected: once, whichever came second.
-    fn lives(&self, change: impl FnOnce(&mut Life)) {
-        let mut life = self.life.lock().unwrap_or_else(PoisonError::into_inner);
-        change(&mut life);
-        let ended = if life.is_connected && !life.is_told { life.ended.clone() } else { None };
-        life.is_told |= ended.is_some();
-        drop(life);
-        if let Some(info) = ended {
-            self.owner.heard(Event::Closed(info));
-        }
-    }
-
-    fn is_connected(&self) -> bool {
-        self.life.lock().unwrap_or_else(PoisonError::into_inner).is_connected
-    }
-
-    async fn until_closed(&self) -> CloseInfo {
-        let mut closed = self.closed.subscribe();
-        loop {
-            if let Some(info) = closed.borrow_and_update().clone() {
-                return info;
-            }
-            // The sender is in self: this cannot fail while self is borrowed.
-            let _ = closed.changed().await;
-        }
-    }
-}
-
-/// Where a session's life has got to. A server may leave in the moment between its last answer and `connect`'s taking it in.
-#[derive(Default)]
-struct Life {
-    is_connected: bool,
-    ended: Option<CloseInfo>,
-    is_told: bool,
 }
 
 /// Gives a request up when whoever asked no longer waits.

@@ -34,14 +34,14 @@ struct State {
     stage: Stage,
     /// How long the next failure will be the answer.
     gap: Duration,
-    /// Sessions that were lost and whose servers may still be about to go.
-    lost: Vec<Session>,
+    /// Sessions that were lost or closed and whose servers may still be about to go.
+    ending: Vec<Session>,
 }
 
 enum Stage {
     Absent,
     Opening {
-        opened: watch::Receiver<Option<Opened>>,
+        opening: Opening,
         /// Dropped, it stops the opening.
         _going_on: oneshot::Sender<()>,
     },
@@ -50,7 +50,8 @@ enum Stage {
         error: McpError,
         until: Instant,
     },
-    Closed,
+    /// With the opening that it stopped.
+    Closed(Option<Opening>),
 }
 
 /// What a caller finds.
@@ -61,9 +62,15 @@ pub enum Access {
 }
 
 /// A session that is about to be there.
+#[derive(Clone)]
 pub struct Opening(watch::Receiver<Option<Opened>>);
 
 impl Opening {
+    /// By a fault of ours (a panic): nothing comes of it any more.
+    fn is_lost(&self) -> bool {
+        self.0.has_changed().is_err()
+    }
+
     /// Waits for it. Dropping the future changes nothing for others.
     pub async fn opened(mut self) -> Opened {
         let dropped =
@@ -83,7 +90,7 @@ impl OnDemand {
         owner: Arc<dyn Owner>,
         plan: impl Fn() -> Result<Plan, McpError> + Send + Sync + 'static,
     ) -> Self {
-        let state = State { stage: Stage::Absent, gap: FIRST_GAP, lost: Vec::new() };
+        let state = State { stage: Stage::Absent, gap: FIRST_GAP, ending: Vec::new() };
         let inner = Inner {
             server: server.to_owned(),
             runtime,
@@ -99,18 +106,18 @@ impl OnDemand {
     pub fn access(&self) -> Access {
         let mut state = self.0.lock();
         match &state.stage {
-            Stage::Closed => return Access::Failed(self.0.closed_error()),
-            Stage::Opening { opened, .. } => return Access::Opening(Opening(opened.clone())),
+            Stage::Closed(_) => return Access::Failed(self.0.closed_error()),
+            Stage::Opening { opening, .. } if !opening.is_lost() => return Access::Opening(opening.clone()),
             Stage::Open(session) if !session.is_gone() => return Access::Open(session.clone()),
             Stage::Failed { error, until } if Instant::now() < *until => {
                 return Access::Failed(error.clone());
             }
             Stage::Open(session) => {
                 let session = session.clone();
-                state.lost.retain(|lost| !lost.has_ended());
-                state.lost.push(session);
+                state.ending.retain(|ending| !ending.has_ended());
+                state.ending.push(session);
             }
-            Stage::Absent | Stage::Failed { .. } => {}
+            Stage::Absent | Stage::Failed { .. } | Stage::Opening { .. } => {}
         }
         match (self.0.plan)() {
             Ok(plan) => Access::Opening(self.open(&mut state, plan)),
@@ -123,25 +130,27 @@ impl OnDemand {
 
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        matches!(self.0.lock().stage, Stage::Closed)
+        matches!(self.0.lock().stage, Stage::Closed(_))
     }
 
-    /// Ends it for good: pending calls and an opening reject at once; the future resolves when nothing is left.
+    /// Ends it for good: pending calls and an opening reject at once; the future resolves when nothing is left, whoever else closes it.
     pub fn close(&self, reason: Reason) -> impl Future<Output = ()> + Send + 'static {
         let mut state = self.0.lock();
-        let before = std::mem::replace(&mut state.stage, Stage::Closed);
-        let mut ending = std::mem::take(&mut state.lost);
-        drop(state);
-        let opening = match before {
-            // Its other end goes with the stage, which stops it.
-            Stage::Opening { opened, .. } => Some(Opening(opened)),
-            Stage::Open(session) => {
-                session.close(reason);
-                ending.push(session);
-                None
-            }
-            Stage::Absent | Stage::Failed { .. } | Stage::Closed => None,
+        // An opening stops when the other end of its stage is dropped.
+        let (opening, open) = match std::mem::replace(&mut state.stage, Stage::Absent) {
+            Stage::Opening { opening, .. } => (Some(opening), None),
+            Stage::Closed(opening) => (opening, None),
+            Stage::Open(session) => (None, Some(session)),
+            Stage::Absent | Stage::Failed { .. } => (None, None),
         };
+        state.stage = Stage::Closed(opening.clone());
+        state.ending.extend(open.clone());
+        let mut ending = state.ending.clone();
+        drop(state);
+        // What it settles may ask for access again.
+        if let Some(session) = open {
+            session.close(reason);
+        }
         async move {
             if let Some(opening) = opening
                 && let Ok(session) = opening.opened().await
@@ -158,7 +167,8 @@ impl OnDemand {
     fn open(&self, state: &mut State, plan: Plan) -> Opening {
         let (sender, opened) = watch::channel(None);
         let (going_on, stopped) = oneshot::channel::<()>();
-        state.stage = Stage::Opening { opened: opened.clone(), _going_on: going_on };
+        let opening = Opening(opened);
+        state.stage = Stage::Opening { opening: opening.clone(), _going_on: going_on };
         // Not the handle itself: an opening must not keep alive what nobody needs any more.
         let (inner, owner) = (Arc::downgrade(&self.0), self.0.owner.clone());
         self.0.runtime.spawn(async move {
@@ -171,14 +181,14 @@ impl OnDemand {
             }
             sender.send_replace(Some(outcome));
         });
-        Opening(opened)
+        opening
     }
 }
 
 impl Inner {
     fn settle(&self, outcome: &Opened) {
         let mut state = self.lock();
-        if matches!(state.stage, Stage::Closed) {
+        if matches!(state.stage, Stage::Closed(_)) {
             // Whoever closed it takes the session from the opening.
             return;
         }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use workflow_mcp::error::{ErrorCode, McpError};
 use workflow_mcp::link::http::{HeaderList, Headers, HeadersComing, Needed, Remote};
+use workflow_mcp::policy::redact::Redactor;
 use workflow_mcp::session::Server;
 
 use crate::server::{Asked, HttpServer, PATIENCE, Step, respond};
@@ -212,6 +213,19 @@ async fn what_a_server_repeats_of_a_secret_header_is_not_shown() {
     let error = failure(plan).await;
     assert_eq!(error.detail("body"), Some(&"bad key «X-Api-Key»".into()));
     assert!(!format!("{error:?}").contains("canary"), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_variable_in_the_host_of_a_url_is_not_shown() {
+    let mut plan = plan("http://tenant-4711-canary.localhost:9/mcp", &[], &[]);
+    plan.redactor = Redactor::new(&[("TENANT".to_owned(), "tenant-4711-canary".to_owned())]);
+    plan.timeout = 3 * PATIENCE;
+    let error = failure(plan).await;
+    assert_eq!(error.code, ErrorCode::Connect);
+    assert!(
+        error.message.contains("«TENANT».localhost:9") && !format!("{error:?}").contains("canary"),
+        "{error}"
+    );
 }
 
 #[tokio::test]

@@ -22,7 +22,7 @@ use super::parts::{Headers, Parts, lock};
 use super::refusal::{BODY_READ, misplaced};
 use super::stream::{Streaming, listen};
 use crate::error::McpError;
-use crate::link::FrameKind;
+use crate::link::{Arrival, FrameKind, Gone};
 
 /// How long a server may take to take in what has no answer, and to end a session.
 const NOTICE_WAIT: Duration = Duration::from_secs(5);
@@ -68,7 +68,10 @@ impl Client {
         let place =
             if outgoing.is_handshake() { None } else { parts.in_flight.clone().acquire_owned().await.ok() };
         if session.is_some() && !outgoing.is_handshake() {
-            let _ = tokio::time::timeout(LISTEN_WAIT, parts.listened.cancelled()).await;
+            let listened = tokio::time::timeout(LISTEN_WAIT, parts.listened.cancelled()).await;
+            if listened.is_err() {
+                parts.listened.cancel();
+            }
         }
         let request = Request {
             method: Method::POST,
@@ -123,6 +126,13 @@ impl Client {
             Err(Unread::TooLarge) => failed(parts.endpoint.refusals.too_large(parts.limit)),
             Err(Unread::Broken(error)) => failed(parts.endpoint.refusals.network(&error)),
         }
+    }
+
+    /// The server forgot the session and gives no other one, at least not in this way: after an update it may speak another revision. Whoever
+    /// wants it is to begin from the beginning.
+    fn not_renewed(&self, outgoing: &Outgoing) {
+        let error = outgoing.take_failure().unwrap_or_else(|| self.0.endpoint.refusals.lost("session"));
+        self.0.arrived(Arrival::Gone(Gone { error, protocol_error: false }));
     }
 
     /// What `initialize` gives out.
@@ -261,6 +271,14 @@ impl StreamableHttpClient for Client {
         let given_up = outgoing.given_up.clone();
         let posting = async {
             match outgoing.id() {
+                // rmcp opens a session anew with the first handshake's own message.
+                Some(id) if outgoing.is_handshake() && outgoing.is_answered() => {
+                    let renewed = self.request(outgoing.clone(), id, session, headers).await;
+                    if renewed.is_err() {
+                        self.not_renewed(&outgoing);
+                    }
+                    renewed
+                }
                 Some(id) => self.request(outgoing, id, session, headers).await,
                 None => self
                     .notify(outgoing, session, headers)

@@ -147,8 +147,8 @@ impl Endpoint {
         let mut redirected = StatusCode::PERMANENT_REDIRECT;
         for _ in 0..=REDIRECTS_MAX {
             let body = request.outgoing.map(|outgoing| outgoing.text.clone()).unwrap_or_default();
-            if let Some(outgoing) = request.outgoing {
-                outgoing.written();
+            if request.outgoing.is_some_and(|outgoing| !outgoing.goes_out()) {
+                return Err(McpError::new(ErrorCode::Closed, "The call was given up."));
             }
             let response = self.send(&url, request.method.clone(), headers.clone(), body).await?;
             let status = response.status();

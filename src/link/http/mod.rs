@@ -142,7 +142,8 @@ pub async fn open(opening: Opening<'_>, receiver: Arc<dyn Receiver>) -> Result<A
     if let Some(warning) = warning {
         receiver.warning("WARN_MCP_EXTRA_CERTIFICATES", &warning, Vec::new());
     }
-    let place = place_of(&url);
+    // Its host may have a variable in it.
+    let place = opening.redactor.text(&place_of(&url)).into_owned();
     let endpoint = Endpoint {
         url,
         client: Mutex::new(Some(client)),

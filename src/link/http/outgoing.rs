@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use rmcp::model::{
@@ -28,14 +28,23 @@ pub(super) struct Outgoing {
     pub kind: FrameKind,
     pub method: String,
     pub text: Bytes,
-    /// Something of it may have reached the server.
-    is_written: AtomicBool,
+    /// Whether something of it may have reached the server.
+    way: Mutex<Way>,
     /// Its answer, or its failure, has gone up. What comes later is the answer to a repetition of rmcp's own.
     is_answered: AtomicBool,
     /// Nobody waits for it any more.
     pub given_up: CancellationToken,
     /// Why the last attempt failed; rmcp decides whether there is another.
     failure: Mutex<Option<McpError>>,
+}
+
+/// How far a message has got.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Waiting,
+    Written,
+    /// Nothing of it is written any more, so the server need not be told.
+    Withdrawn,
 }
 
 impl Outgoing {
@@ -49,7 +58,7 @@ impl Outgoing {
             kind,
             method,
             text,
-            is_written: AtomicBool::new(false),
+            way: Mutex::new(Way::Waiting),
             is_answered: AtomicBool::new(false),
             given_up: CancellationToken::new(),
             failure: Mutex::default(),
@@ -87,17 +96,35 @@ impl Outgoing {
         self.method == INITIALIZE || self.method == DISCOVER
     }
 
-    pub(super) fn written(&self) {
-        self.is_written.store(true, Ordering::Release);
+    /// Says that it goes out now; false when it was taken back, and must not.
+    pub(super) fn goes_out(&self) -> bool {
+        let mut way = self.way();
+        if *way == Way::Waiting {
+            *way = Way::Written;
+        }
+        *way == Way::Written
     }
 
     /// Gives it up unless something of it was written.
     pub(super) fn withdraw(&self) -> bool {
-        let is_withdrawn = !self.is_written.load(Ordering::Acquire);
+        let mut way = self.way();
+        if *way == Way::Waiting {
+            *way = Way::Withdrawn;
+        }
+        let is_withdrawn = *way == Way::Withdrawn;
+        drop(way);
         if is_withdrawn {
             self.given_up.cancel();
         }
         is_withdrawn
+    }
+
+    fn way(&self) -> MutexGuard<'_, Way> {
+        self.way.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn is_answered(&self) -> bool {
+        self.is_answered.load(Ordering::Acquire)
     }
 
     /// True the first time.
@@ -294,10 +321,10 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_withdrawn_only_before_it_is_written() {
-        let request = outgoing("{}");
-        request.written();
-        assert!(!request.withdraw());
-        assert!(outgoing("{}").withdraw());
+    fn a_request_is_either_written_or_withdrawn() {
+        let written = outgoing("{}");
+        assert!(written.goes_out() && !written.withdraw() && written.goes_out());
+        let withdrawn = outgoing("{}");
+        assert!(withdrawn.withdraw() && !withdrawn.goes_out() && withdrawn.given_up.is_cancelled());
     }
 }

@@ -42,7 +42,7 @@ pub(super) struct Parts {
     is_modern: AtomicBool,
     /// Why the session cannot go on: what `initialized` was refused with.
     broken: Mutex<Option<McpError>>,
-    /// Cancelled when the server's own stream has been opened or refused.
+    /// Cancelled when the server's own stream has been opened or refused, or was waited for in vain.
     pub listened: CancellationToken,
     pub in_flight: Arc<Semaphore>,
     /// Messages that have no answer.

@@ -1,6 +1,8 @@
 //! When a stream that ended is asked for again: after gaps that grow, and not for ever.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 /// Streams that brought nothing, one after the other, before nobody asks any more.
 const FRUITLESS_MAX: u32 = 5;
@@ -17,12 +19,13 @@ pub(super) struct Reconnects {
     /// The `retry` of the last event that had one: it holds from then on.
     asked: Option<Duration>,
     fruitless: u32,
-    opened: Instant,
+    /// When the stream began that ended, until its end has been counted: the time that nobody answers is no stream's.
+    opened: Option<Instant>,
 }
 
 impl Reconnects {
     pub(super) fn new() -> Self {
-        Self { asked: None, fruitless: 0, opened: Instant::now() }
+        Self { asked: None, fruitless: 0, opened: None }
     }
 
     /// The server says how long to wait.
@@ -31,7 +34,7 @@ impl Reconnects {
     }
 
     pub(super) fn opened(&mut self) {
-        self.opened = Instant::now();
+        self.opened = Some(Instant::now());
     }
 
     /// A message came.
@@ -41,7 +44,7 @@ impl Reconnects {
 
     /// How long to wait before asking again; `None` when that was often enough.
     pub(super) fn gap(&mut self) -> Option<Duration> {
-        if self.opened.elapsed() >= LONG_ENOUGH {
+        if self.opened.take().is_some_and(|opened| opened.elapsed() >= LONG_ENOUGH) {
             self.fruitless = 0;
         }
         if self.fruitless >= FRUITLESS_MAX {
@@ -69,6 +72,23 @@ mod tests {
         assert_eq!(gaps(&mut reconnects), [0_u128; 0]);
         reconnects.was_fruitful();
         assert_eq!(reconnects.gap(), Some(FIRST_GAP));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_does_not_answer_is_given_up_however_long_its_last_stream_was_open() {
+        let mut reconnects = Reconnects::new();
+        reconnects.opened();
+        tokio::time::advance(LONG_ENOUGH).await;
+        let mut attempts = 0;
+        while let Some(gap) = reconnects.gap() {
+            attempts += 1;
+            assert!(attempts <= FRUITLESS_MAX, "asked again after {gap:?}");
+            tokio::time::advance(gap).await;
+        }
+        assert_eq!(attempts, FRUITLESS_MAX);
+        reconnects.opened();
+        tokio::time::advance(LONG_ENOUGH).await;
+        assert_eq!(reconnects.gap(), Some(FIRST_GAP), "a long stream makes up for what was before");
     }
 
     #[test]

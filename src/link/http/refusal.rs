@@ -27,7 +27,7 @@ const HEADER_MAX: usize = 1024;
 pub(super) struct Refusals {
     /// The server's name.
     pub server: String,
-    /// Its host and port.
+    /// Its host and port, redacted.
     pub place: String,
     pub proxy: Option<String>,
     pub redactor: Redactor,
