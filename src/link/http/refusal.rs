@@ -178,10 +178,7 @@ impl Refusals {
                 format!("no address was found for the name {name} ({why})")
             }
             Cause::Refused => {
-                format!(
-                    "{} refused the connection, so probably nothing runs there",
-                    proxy.as_ref().unwrap_or(&place)
-                )
+                format!("{} refused the connection; is the server running?", proxy.as_ref().unwrap_or(&place))
             }
             #[cfg(feature = "tls")]
             Cause::Certificate(why) => {
