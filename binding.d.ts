@@ -13,6 +13,8 @@ export declare const __napiBindingTarget: 'native' | 'wasm32-wasi' | 'wasm32-was
 export declare class Connection {
   /** Calls a tool; the outcome comes under `token`. The result is the call's id for `cancel`, -1 when it has failed already. */
   callTool(token: number, name: string, arguments: string, options?: CallOptions | undefined | null): number
+  /** As `callTool`, with the arguments in pieces: see `jsonPieces` in lib/call-options.js. */
+  callToolInPieces(token: number, name: string, pieces: Array<string>, options?: CallOptions | undefined | null): number
   /** Sends any request; as `callTool`. */
   request(token: number, method: string, params?: string | undefined | null, options?: CallOptions | undefined | null): number
   /** Lists the tools again; the outcome, a JSON array, comes under `token`. */
@@ -28,11 +30,17 @@ export declare class Connection {
   diagnostics(): string
 }
 
-/** What an environment needs of this side. Everything comes back through its `deliver` function. */
+/** What an environment needs of this side. Everything comes back through `take`. */
 export declare class Host {
-  constructor(deliver: (batch: unknown[]) => void)
+  /**
+   * `deliver` is called when there is something to take. `engineIsNode`: not Bun and not Deno, which have some of what Node.js exports
+   * beside Node-API, and work differently.
+   */
+  constructor(deliver: () => void, engineIsNode: boolean)
   /** Judges definitions and options before anything starts. All three are descriptions; `shape` is `one`, `group` or `normalize`. */
   plan(definitions: string, options: string, hostEnv: string, shape: string): Plans
+  /** What there is to deliver: `[kind, token, text, …]`. */
+  take(): unknown[]
   /** Reads a project's configuration. Options and environment are descriptions; the project's events come under `token`. */
   openProject(options: string, hostEnv: string, token: number): Project
   /** Answers a question that came as an event; no answer says that the host's function failed. */
@@ -75,7 +83,7 @@ export declare class Project {
 
 /** What JavaScript holds of one server of a project. */
 export declare class ProjectServer {
-  /** Sends a request, once there is a session; the outcome comes under `token`. */
+  /** Sends a request, once there is a session; the outcome comes under `token`, of a tool's result as `Connection` gives it. */
   request(token: number, method: string, params?: string | undefined | null, options?: CallOptions | undefined | null): void
   /** Lists the tools; the outcome, a JSON array, comes under `token`. */
   listTools(token: number, options?: CallOptions | undefined | null): void

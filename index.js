@@ -1,24 +1,37 @@
 'use strict'
 
-// Nothing here loads the native binary: lib/host.js does, on the first call that needs it.
+// Nothing here loads the native binary: lib/host.js does, on the first call that needs it. What only agents or scripts need is loaded when
+// it is asked for: each file adds 0.2 ms to a start.
 const { connectMcpServer, connectMcpServers, normalizeMcpServers } = require('./lib/connect.js')
 const { McpError } = require('./lib/errors.js')
-const { resultFormats, toolFormats } = require('./lib/formats.js')
-const { openMcpProject } = require('./lib/project.js')
-const { configureMcp, mcp, mcpCall, mcpCallSync } = require('./lib/script.js')
-const { createMcpTools } = require('./lib/tools.js')
 
 module.exports = {
   McpError,
-  configureMcp,
+  get configureMcp() {
+    return require('./lib/script.js').configureMcp
+  },
   connectMcpServer,
   connectMcpServers,
-  createMcpTools,
-  mcp,
-  mcpCall,
-  mcpCallSync,
+  get createMcpTools() {
+    return require('./lib/tools.js').createMcpTools
+  },
+  get mcp() {
+    return require('./lib/script.js').mcp
+  },
+  get mcpCall() {
+    return require('./lib/script.js').mcpCall
+  },
+  get mcpCallSync() {
+    return require('./lib/script.js').mcpCallSync
+  },
   normalizeMcpServers,
-  openMcpProject,
-  resultFormats,
-  toolFormats,
+  get openMcpProject() {
+    return require('./lib/project.js').openMcpProject
+  },
+  get resultFormats() {
+    return require('./lib/formats.js').resultFormats
+  },
+  get toolFormats() {
+    return require('./lib/formats.js').toolFormats
+  },
 }

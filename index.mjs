@@ -1,4 +1,6 @@
-export {
+import workflow from './index.js'
+
+export const {
   configureMcp,
   connectMcpServer,
   connectMcpServers,
@@ -11,4 +13,4 @@ export {
   openMcpProject,
   resultFormats,
   toolFormats,
-} from './index.js'
+} = workflow

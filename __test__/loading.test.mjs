@@ -12,7 +12,7 @@ import { Worker } from 'node:worker_threads'
 import * as workflow from '../index.mjs'
 import { failure, fixture, soon } from './support/fixture.mjs'
 import { host } from './support/hosts.mjs'
-import { gone, lives, seen } from './support/processes.mjs'
+import { gone, lives, POOL_THREADS, seen } from './support/processes.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const require = createRequire(import.meta.url)
@@ -290,11 +290,11 @@ test('Workers that come and go leave nothing behind', { skip: process.platform !
   const threads = () => require('node:fs').readdirSync('/proc/self/task').length
   await (await worker(t, 1)).thread.terminate()
   const before = threads()
-  for (let round = 0; round < 5; round++) {
+  for (let round = 0; round < POOL_THREADS + 2; round++) {
     const { thread, servers } = await worker(t, 1)
     await thread.terminate()
     await gone(servers[0])
   }
-  // Threads of the pool end when they have been idle for a while.
-  await soon(() => threads() <= before, 'the end of the threads')
+  // Which of its threads the pool has needed by now is chance; one that every Worker left behind would be more.
+  await soon(() => threads() <= before + POOL_THREADS, 'the end of the threads')
 })

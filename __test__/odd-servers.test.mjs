@@ -93,7 +93,8 @@ const SECTIONS = {
       'whole messages',
       async t => {
         const { connection } = await connected(t)
-        const [before, after] = `${ANSWER}\n{"jsonrpc":"2.0","method":"notifications/x"}\n`.split('$ID')
+        // The answer last: what comes after it would be cut by the next one.
+        const [before, after] = `{"jsonrpc":"2.0","method":"notifications/x"}\n${ANSWER}\n`.split('$ID')
         const parts = [...before, '$ID', ...after].map(part => Buffer.from(part).toString('base64'))
         assert.equal((await connection.callTool('bytes', { parts })).content[0].text, 'found')
         await serves(connection)

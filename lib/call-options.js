@@ -1,5 +1,6 @@
 'use strict'
 
+const { isAbortSignal } = require('./aborts.js')
 const { invalidArgument } = require('./errors.js')
 const { theHost } = require('./host.js')
 
@@ -12,6 +13,9 @@ const KNOWN = [
   'onprogress',
   'meta',
 ]
+
+/** Shorter strings are not worth a second look. */
+const LONG_STRING = 64 * 1024
 
 /** Longest time a timer of the runtime takes: 2^31 - 1 ms, about 24 days. */
 const LONGEST = 2 ** 31 - 1
@@ -50,6 +54,55 @@ function callOptions(given, allowed = 'an AbortSignal or an object of call optio
   return { signal, onProgress, native }
 }
 
+/**
+ * As `jsonObject`. Where the object has long strings, its pieces: in turns JSON text and such a string as it is, for src/node/pieces.rs to write:
+ * `JSON.stringify` takes a millisecond for a megabyte of it.
+ *
+ * @returns {string | string[]}
+ */
+function jsonPieces(path, value) {
+  try {
+    if (hasLongString(value)) return pieces(value)
+  } catch {
+    // A getter that throws: `jsonObject` has the words for it.
+  }
+  return jsonObject(path, value)
+}
+
+function hasLongString(value) {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
+  for (const key in value) {
+    if (isLong(value[key])) return value.toJSON === undefined
+  }
+  return false
+}
+
+function isLong(value) {
+  // Half a pair of surrogates has to become an escape, which no UTF-8 can say.
+  return typeof value === 'string' && value.length >= LONG_STRING && value.isWellFormed?.() === true
+}
+
+function pieces(object) {
+  const pieces = []
+  let text = '{'
+  let separator = ''
+  for (const key of Object.keys(object)) {
+    const value = object[key]
+    if (isLong(value)) {
+      pieces.push(`${text}${separator}${JSON.stringify(key)}:`, value)
+      text = ''
+    } else {
+      // In an object of its own, so that its `toJSON` is given the key; empty where JSON leaves the value out.
+      const member = JSON.stringify({ [key]: value }).slice(1, -1)
+      if (member === '') continue
+      text += separator + member
+    }
+    separator = ','
+  }
+  pieces.push(`${text}}`)
+  return pieces
+}
+
 /** The text of a value that must be a JSON object. Nothing that cannot be sent is ever begun. */
 function jsonObject(path, value) {
   let text
@@ -67,16 +120,6 @@ function jsonObject(path, value) {
   // What counts is what toJSON made of it.
   if (typeof text !== 'string' || text[0] !== '{') throw invalidArgument(path, 'must be a JSON object')
   return text
-}
-
-function isAbortSignal(value) {
-  return (
-    typeof value === 'object' &&
-    value !== null &&
-    typeof value.aborted === 'boolean' &&
-    typeof value.addEventListener === 'function' &&
-    typeof value.removeEventListener === 'function'
-  )
 }
 
 function milliseconds(path, value) {
@@ -127,4 +170,4 @@ function wholeTimeout(number) {
   )
 }
 
-module.exports = { callOptions, isAbortSignal, jsonObject, refuseUnknown, scriptOptions, syncOptions }
+module.exports = { callOptions, jsonObject, jsonPieces, refuseUnknown, scriptOptions, syncOptions }

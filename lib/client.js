@@ -1,9 +1,9 @@
 'use strict'
 
 const { jsonObject, scriptOptions, syncOptions } = require('./call-options.js')
-const { deepFreeze } = require('./connection.js')
 const { invalidArgument } = require('./errors.js')
-const { asMcpError } = require('./host.js')
+const { deepFreeze } = require('./freeze.js')
+const { asMcpError, textOf } = require('./host.js')
 const { afterInput, afterPauses } = require('./input-required.js')
 const { finished, progress, resultObject } = require('./results.js')
 
@@ -89,8 +89,7 @@ class McpClient {
       cancel: token => this.#server.cancel(token),
       owner: [this, this.#project],
     })
-    if (typeof outcome === 'string') return outcome
-    throw this.#link.errorOf(outcome.error)
+    return textOf(outcome, this.#link.errorOf)
   }
 
   /** Blocks this thread until the outcome of what `start` begins is there. */

@@ -1,9 +1,8 @@
 'use strict'
 
-const { onAbort } = require('./aborts.js')
-const { isAbortSignal } = require('./call-options.js')
-const { ConnectionState, McpServerConnection, deepFreeze } = require('./connection.js')
+const { isAbortSignal, onAbort } = require('./aborts.js')
 const { invalidArgument } = require('./errors.js')
+const { deepFreeze } = require('./freeze.js')
 const { textOf, theHost } = require('./host.js')
 
 async function normalizeMcpServers(servers, options) {
@@ -44,6 +43,8 @@ async function connectMcpServers(definitions, options) {
 
 /** Starts one server of judged definitions. */
 async function connect(host, plans, index, id, signal, callbacks) {
+  // Loaded with the first connection: the package takes part in the start of many programs, and in few of them at once.
+  const { ConnectionState, McpServerConnection } = require('./connection.js')
   const state = new ConnectionState(host, id, callbacks)
   let native
   try {

@@ -1,7 +1,9 @@
 'use strict'
 
-const { callOptions, isAbortSignal, jsonObject, refuseUnknown } = require('./call-options.js')
+const { isAbortSignal } = require('./aborts.js')
+const { callOptions, jsonObject, jsonPieces, refuseUnknown } = require('./call-options.js')
 const { invalidArgument } = require('./errors.js')
+const { deepFreeze } = require('./freeze.js')
 const { safely, textOf } = require('./host.js')
 const { progress, toolResult } = require('./results.js')
 
@@ -59,10 +61,12 @@ class McpServerConnection {
 
   async callTool(nameOrParams, argsOrSchema, given) {
     const call = toolCall(nameOrParams, argsOrSchema, given)
-    const args = call.args === undefined ? '{}' : jsonObject('arguments', call.args)
+    const args = call.args === undefined ? '{}' : jsonPieces('arguments', call.args)
     const { signal, onProgress, native } = call.options
     const outcome = await this.#perform(signal, onProgress, token =>
-      this.#native.callTool(token, call.name, args, native),
+      typeof args === 'string'
+        ? this.#native.callTool(token, call.name, args, native)
+        : this.#native.callToolInPieces(token, call.name, args, native),
     )
     return toolResult(textOf(outcome), this.id)
   }
@@ -272,24 +276,4 @@ function withMeta(given, meta) {
   return { ...given, meta: { ...meta, ...given?.meta } }
 }
 
-/**
- * Freezes JSON values. Iterative: a server may nest its schemas deeper than the stack goes. And without the keys of arrays: a list of
- * ten million numbers would become as many strings.
- */
-function deepFreeze(root) {
-  if (!isReference(root)) return root
-  const waiting = [root]
-  while (waiting.length > 0) {
-    const value = waiting.pop()
-    Object.freeze(value)
-    const members = Array.isArray(value) ? value : Object.values(value)
-    for (const member of members) if (isReference(member)) waiting.push(member)
-  }
-  return root
-}
-
-function isReference(value) {
-  return typeof value === 'object' && value !== null
-}
-
-module.exports = { ConnectionState, McpServerConnection, deepFreeze }
+module.exports = { ConnectionState, McpServerConnection }

@@ -39,7 +39,7 @@ class Host {
 
   constructor(binding) {
     this.#binding = binding
-    this.#native = new binding.Host(batch => this.#deliver(batch))
+    this.#native = new binding.Host(() => this.#deliver(this.#native.take()), isNode())
   }
 
   /** Judges definitions and options; throws the first fault. `shape`: `one`, `group` or `normalize`. */
@@ -71,7 +71,7 @@ class Host {
    * Runs one native operation and holds the event loop until it has settled. `start` is given the token; `cancel` is called on abort and says whether
    * the operation will not settle any more. `owner` is kept reachable meanwhile: a pending call keeps its connection. `arrived` is given the text of
    * the result in its place among the events; the promise settles only after all events that came with it.
-   * The promise gives the text of the result or `{ error }`; it rejects with `signal.reason` alone: at once, or with `endsFirst` when
+   * The promise gives the text of the result (of a tool's result with long texts `[json, index, text, …]`: lib/results.js knows) or `{ error }`; it rejects with `signal.reason` alone: at once, or with `endsFirst` when
    * what was begun has come to its end.
    */
   perform({ signal, start, cancel, onProgress, arrived, owner, endsFirst = false }) {
@@ -211,10 +211,15 @@ function throwLater(error) {
   })
 }
 
-/** The text of a result, or the error thrown: call it in the async function that the caller awaits, so that the stack names its line. */
-function textOf(outcome) {
-  if (typeof outcome === 'string') return outcome
-  throw fromDescription(JSON.parse(outcome.error))
+/** The text of a result, in one piece or several, or the error thrown: call it in the async function that the caller awaits, so that the stack names its line. */
+function textOf(outcome, errorOf = text => fromDescription(JSON.parse(text))) {
+  if (typeof outcome === 'string' || Array.isArray(outcome)) return outcome
+  throw errorOf(outcome.error)
+}
+
+/** Bun and Deno, too, export some of what lies beneath Node-API; it works differently there, or not at all. */
+function isNode() {
+  return process.versions.bun === undefined && process.versions.deno === undefined
 }
 
 function loadBinding() {

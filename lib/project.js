@@ -1,8 +1,8 @@
 'use strict'
 
 const { McpClient } = require('./client.js')
-const { deepFreeze } = require('./connection.js')
 const { McpError, fromDescription, invalidArgument } = require('./errors.js')
+const { deepFreeze } = require('./freeze.js')
 const { safely, theHost } = require('./host.js')
 const { answersToServer } = require('./input-required.js')
 const { describe } = require('./input.js')

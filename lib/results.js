@@ -3,7 +3,8 @@
 const { McpError } = require('./errors.js')
 
 /**
- * The result of a tool from its JSON text. The checks are few and cheap; every field is kept, and a failure of the tool stays a result.
+ * The result of a tool from its JSON text, or from `[json, index, text, …]`: JSON with `""` in the place of each long text of
+ * `content`, and these texts (src/node/texts.rs). The checks are few and cheap; every field is kept, and a failure of the tool stays a result.
  * `content` is [] and `isError` false where the server left them out (design of the protocol before 2025-06-18).
  */
 function toolResult(text, serverId) {
@@ -22,6 +23,14 @@ function finished(result, serverId) {
 
 /** The object that a result is, whatever is in it. */
 function resultObject(text, serverId) {
+  if (typeof text === 'string') return parsed(text, serverId)
+  const [json, ...texts] = text
+  const result = parsed(json, serverId)
+  for (let place = 0; place < texts.length; place += 2) result.content[texts[place]].text = texts[place + 1]
+  return result
+}
+
+function parsed(text, serverId) {
   let result
   try {
     result = JSON.parse(text)

@@ -4,12 +4,24 @@ import { spawnSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { build, buildPanics, checkGenerated, installBinary } from './generated.mjs'
+import { build, buildPanics, buildSlowPaths, checkGenerated, installBinary } from './generated.mjs'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 process.chdir(root)
 
 const denyWarnings = ['--', '-D', 'warnings']
+
+/** The tests that reach what the cargo feature `slow-paths` changes. */
+const SLOW_PATHS = [
+  'buffers',
+  'calls',
+  'call-ends',
+  'event-loop',
+  'exit-races',
+  'large-results',
+  'messages',
+  'threads',
+]
 
 /** Fast ones first; each is a list of commands, and of functions that give a fault if they find one. */
 const steps = {
@@ -26,8 +38,18 @@ const steps = {
     ['cargo', 'test', '--locked', '--no-default-features'],
     // What the line above leaves out.
     ['cargo', 'test', '--locked', '--lib', 'node::'],
+    [
+      'cargo',
+      'test',
+      '--locked',
+      '--no-default-features',
+      '--features',
+      'slow-paths',
+      '--lib',
+      'link::stdio',
+    ],
   ],
-  build: [buildPanics, build, installBinary],
+  build: [buildPanics, buildSlowPaths, build, installBinary],
   generated: [checkGenerated],
   types: [
     ['tsc', '--noEmit', '-p', '__test__/types'],
@@ -35,6 +57,7 @@ const steps = {
   ],
   // Named one by one: by itself node --test would also take files of other folders for tests.
   js: [['node', '--test', '--test-reporter=spec', ...testFiles('__test__')]],
+  slow: [runSlowPaths],
   publint: [['publint', '--strict']],
 }
 
@@ -74,10 +97,22 @@ function run(step) {
   }
 }
 
-function runCommand([program, ...args]) {
+/** What the tests find that go through the other ways: copied strings, a threadsafe function, a pipe that only its own thread writes to. */
+function runSlowPaths() {
+  const folder = join(root, 'target/slow-paths')
+  const binary = readdirSync(folder).find(file => file.endsWith('.node'))
+  const files = SLOW_PATHS.map(name => `__test__/${name}.test.mjs`)
+  const env = { NAPI_RS_NATIVE_LIBRARY_PATH: join(folder, binary) }
+  return runCommand(['node', '--test', '--test-reporter=spec', ...files], env)
+}
+
+function runCommand([program, ...args], env = {}) {
   console.log(`$ ${shown([program, ...args])}`)
   const path = program === 'node' ? process.execPath : program
-  const { status, signal, error } = spawnSync(path, args, { stdio: 'inherit', env: environment() })
+  const { status, signal, error } = spawnSync(path, args, {
+    stdio: 'inherit',
+    env: { ...environment(), ...env },
+  })
   if (error) return `${program} could not be started (${error.code})`
   if (status !== 0) return `${program} ended with ${signal ?? `exit code ${status}`}`
 }

@@ -4,6 +4,9 @@ import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { soon } from './fixture.mjs'
 
+/** As many as the pool of a process may have, which stay (src/node/io_thread.rs). */
+export const POOL_THREADS = 4
+
 /** The process of this number; undefined when there is none, or only a zombie. */
 export function seen(pid) {
   const start = process.platform === 'linux' ? startFromProc(pid) : startFromPs(pid)

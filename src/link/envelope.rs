@@ -4,6 +4,7 @@
 //! `JSON.parse` accepts what serde's typed values refuse, so a result must not be decoded here at all.
 
 use std::fmt;
+use std::ops::Range;
 
 use serde_json::value::RawValue;
 
@@ -87,6 +88,9 @@ pub enum Line {
     Noise,
 }
 
+/// From here on moving a text costs less than the memory for another.
+const IN_PLACE_FROM: usize = 64 * 1024;
+
 /// Reads one line. A batch (legal in 2025-03-26) gives several messages; elements of it that are no messages are left out.
 #[must_use]
 pub fn parse(line: &str) -> Line {
@@ -99,6 +103,40 @@ pub fn parse(line: &str) -> Line {
         Vec::from_iter(message(line))
     };
     if messages.is_empty() { Line::Noise } else { Line::Messages(messages) }
+}
+
+/// JSON is UTF-8; a server that slips is read with U+FFFD in place of the bad bytes, as the official client does (BR-29).
+#[must_use]
+pub fn decoded(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
+/// Reads one line, which comes back if it is noise. The result of a long one takes over its memory: copying 10 MB costs more than all the rest.
+pub fn parse_owned(mut line: String) -> Result<Vec<Message>, String> {
+    if line.len() > IN_PLACE_FROM
+        && let Some((id, result)) = lone_result(&line)
+    {
+        line.truncate(result.end);
+        line.drain(..result.start);
+        line.shrink_to_fit();
+        return Ok(vec![Message::Result { id, result: line }]);
+    }
+    match parse(&line) {
+        Line::Messages(messages) => Ok(messages),
+        Line::Noise => Err(line),
+    }
+}
+
+/// Where the result stands in a line that is nothing but that.
+fn lone_result(line: &str) -> Option<(AnswerId, Range<usize>)> {
+    let text = line.trim_matches(is_json_space);
+    let [id, method, error, result] = fields(text, ["id", "method", "error", "result"])?;
+    if method.or(error).is_some() {
+        return None;
+    }
+    let result = result?.get();
+    let start = result.as_ptr().addr() - line.as_ptr().addr();
+    Some((answer_id(id), start..start + result.len()))
 }
 
 /// Space between JSON tokens, and the byte-order mark some Windows servers begin with (BR-28).
@@ -180,6 +218,25 @@ mod tests {
             r#"{"jsonrpc":"2.0","result":{"b":1e400,"a":-0,"__proto__":{"x":9007199254740993}},"id":3}"#;
         let result = r#"{"b":1e400,"a":-0,"__proto__":{"x":9007199254740993}}"#.to_owned();
         assert_eq!(one(text), Message::Result { id: AnswerId::Number(3), result });
+    }
+
+    #[test]
+    fn a_long_line_is_read_as_any_other() {
+        let long = "x".repeat(IN_PLACE_FROM);
+        for text in [
+            r#"{"jsonrpc":"2.0","id":3,"result":{"a":[1,"\ud800*"]}}"#,
+            "\u{feff} {\"result\" : \"*\" , \"id\":\"x\"}\r",
+            r#"{"id":3,"result":{"*":1},"error":null,"method":null}"#,
+            r#"[{"id":1,"result":{}},{"method":"*"}]"#,
+            r#"{"id":1,"error":{"code":1,"message":"*"}}"#,
+            r#"{"id":1,"result":"*","result":2}"#,
+        ] {
+            let text = text.replace('*', &long);
+            assert_eq!(parse_owned(text.clone()).map(Line::Messages), Ok(parse(&text)));
+        }
+        for noise in [format!("hello {long}"), format!(r#"{{"id":"{long}"}}"#), "[1]".to_owned()] {
+            assert_eq!(parse_owned(noise.clone()), Err(noise));
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@ use tokio::task::AbortHandle;
 
 use super::call_options::{self, CallOptions};
 use super::dispatcher::Dispatcher;
+use super::pieces;
 use crate::error::{ErrorCode, McpError};
 use crate::session::calls::{OnProgress, Settle, Terms};
 use crate::session::{Asked, CloseInfo, Event, Owner, Plan, Reason, Session, Welcome, connect};
@@ -42,10 +43,19 @@ impl Connection {
         arguments: String,
         options: Option<CallOptions>,
     ) -> i64 {
-        let settle = self.settle(token);
-        let Some(session) = self.session.get() else { return refused(settle) };
-        let (terms, meta) = self.terms("call", token, options);
-        call_id(session.call_tool(&name, &arguments, Asked { terms, meta: meta.as_deref() }, settle))
+        self.begin_call(token, &name, arguments, options)
+    }
+
+    /// As `callTool`, with the arguments in pieces: see `jsonPieces` in lib/call-options.js.
+    #[napi(catch_unwind)]
+    pub fn call_tool_in_pieces(
+        &self,
+        token: i64,
+        name: String,
+        pieces: Vec<String>,
+        options: Option<CallOptions>,
+    ) -> i64 {
+        self.begin_call(token, &name, pieces::joined(&pieces), options)
     }
 
     /// Sends any request; as `callTool`.
@@ -57,7 +67,7 @@ impl Connection {
         params: Option<String>,
         options: Option<CallOptions>,
     ) -> i64 {
-        let settle = self.settle(token);
+        let settle = self.answer(token, false);
         let Some(session) = self.session.get() else { return refused(settle) };
         let (terms, meta) = self.terms("call", token, options);
         call_id(session.request(&method, params.as_deref(), Asked { terms, meta: meta.as_deref() }, settle))
@@ -66,7 +76,7 @@ impl Connection {
     /// Lists the tools again; the outcome, a JSON array, comes under `token`.
     #[napi(catch_unwind)]
     pub fn list_tools(&self, token: i64, options: Option<CallOptions>) {
-        let settle = self.settle(token);
+        let settle = settle(token, self.dispatcher.clone());
         let Some(session) = self.session.get() else {
             refused(settle);
             return;
@@ -158,8 +168,16 @@ impl Connection {
         }
     }
 
-    fn settle(&self, token: i64) -> Settle {
-        settle(token, self.dispatcher.clone())
+    fn begin_call(&self, token: i64, name: &str, arguments: String, options: Option<CallOptions>) -> i64 {
+        let settle = self.answer(token, true);
+        let Some(session) = self.session.get() else { return refused(settle) };
+        let (terms, meta) = self.terms("call", token, options);
+        call_id(session.call_tool(name, arguments, Asked { terms, meta: meta.as_deref() }, settle))
+    }
+
+    fn answer(&self, token: i64, is_tool_result: bool) -> Settle {
+        let dispatcher = self.dispatcher.clone();
+        Settle::new(move |outcome| dispatcher.answered(token, outcome, is_tool_result))
     }
 
     fn terms(

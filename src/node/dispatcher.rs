@@ -1,24 +1,20 @@
-//! The one way back to the JavaScript thread: a weak threadsafe function per environment that delivers batches.
+//! The one way back to the JavaScript thread: a queue per environment, which JavaScript takes in batches when it is woken.
 //!
-//! Weak, and referenced only while something is pending: an idle connection does not keep Node alive, a pending call does. napi's own
+//! The event loop is held only while something is pending: an idle connection does not keep Node alive, a pending call does. napi's own
 //! `async fn` costs a threadsafe function and 17 to 23 us a call; a batch costs one wake for all calls that settled meanwhile.
-//! A batch is `[kind, token, text, …]`, three elements a delivery.
-
-#![expect(
-    unsafe_code,
-    reason = "napi-rs has no safe form of ref/unref without &mut, nor of writing a batch item by item"
-)]
 
 use std::collections::HashMap;
-use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use napi::bindgen_prelude::{Function, ToNapiValue, Unknown, check_status};
-use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
-use napi::{Env, Status, sys};
+use napi::Env;
+use napi::bindgen_prelude::{Function, Unknown};
 use serde_json::Value;
 
-use crate::error::{ErrorCode, McpError};
+use super::batch::{Batch, Delivery, Text};
+use super::io_thread;
+use super::wake::Wake;
+use crate::link::POOL_FROM;
 use crate::session::calls::Outcome;
 
 /// Lines, log messages and warnings of one connection that may wait for a busy JavaScript thread; what comes on top is dropped (BR-35).
@@ -27,24 +23,13 @@ const CHATTER_MAX: usize = 4_096;
 /// Bytes of them that may wait: one log message may be as long as the longest message.
 const CHATTER_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// What a batch tells. The numbers are the `kind`s that `lib/host.js` knows.
-enum Delivery {
-    /// 0: the text of a result.
-    Result { token: i64, text: String },
-    /// 1: a JSON description of an error.
-    Error { token: i64, error: String },
-    /// 2: the `params` of a progress notification.
-    Progress { token: i64, params: String },
-    /// 3: an event of the connection with this token; JSON.
-    Event { token: i64, event: String },
-}
-
-type Wake = ThreadsafeFunction<(), Unknown<'static>, Batch, Status, false, true>;
-
 /// One environment's queue.
 pub struct Dispatcher {
     queue: Mutex<Queue>,
     wake: Wake,
+    /// What keeps the event loop alive: pending calls and connections that were asked to. Of the JavaScript thread alone.
+    holds: AtomicUsize,
+    engine_is_node: bool,
 }
 
 /// The chatter of one connection that waits.
@@ -65,37 +50,37 @@ struct Queue {
     chatter: HashMap<i64, Chatter>,
     /// Nothing is delivered until [`Dispatcher::resume`].
     resting: bool,
-    /// What keeps the event loop alive: pending calls and connections that were asked to.
-    holds: usize,
 }
 
 impl Dispatcher {
-    /// `deliver` is called on the JavaScript thread with each batch.
-    pub fn new(deliver: &Function<'_, Batch, Unknown<'static>>) -> napi::Result<Arc<Self>> {
-        // The queue is needed by the callback and the callback by the queue's owner.
-        let slot: Arc<Mutex<Option<std::sync::Weak<Self>>>> = Arc::default();
-        let owner = slot.clone();
-        let wake = deliver
-            .build_threadsafe_function::<()>()
-            .callee_handled::<false>()
-            .weak::<true>()
-            .build_callback(move |_| {
-                let dispatcher = owner
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .as_ref()
-                    .and_then(std::sync::Weak::upgrade);
-                Ok(Batch(dispatcher.map(|dispatcher| dispatcher.take()).unwrap_or_default()))
-            })?;
-        let dispatcher = Arc::new(Self { queue: Mutex::default(), wake });
-        *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::downgrade(&dispatcher));
-        Ok(dispatcher)
+    /// `deliver` is called on the JavaScript thread when there is something to [take](Dispatcher::take).
+    pub fn new(
+        env: &Env,
+        deliver: &Function<'_, (), Unknown<'static>>,
+        engine_is_node: bool,
+    ) -> napi::Result<Arc<Self>> {
+        let wake = Wake::new(env, deliver, engine_is_node)?;
+        Ok(Arc::new(Self { queue: Mutex::default(), wake, holds: AtomicUsize::new(0), engine_is_node }))
     }
 
-    /// Settles the call of a token.
+    /// Settles the operation of a token, in its place among the events.
     pub fn settled(&self, token: i64, outcome: Outcome) {
+        self.settle(token, outcome, false);
+    }
+
+    /// Settles the call of a token. A long result is got ready on the pool, and later events may overtake it.
+    pub fn answered(self: Arc<Self>, token: i64, outcome: Outcome, is_tool_result: bool) {
+        match (outcome, io_thread::handle()) {
+            (Ok(text), Ok(runtime)) if text.len() > POOL_FROM => {
+                drop(runtime.spawn_blocking(move || self.settle(token, Ok(text), is_tool_result)));
+            }
+            (outcome, _) => self.settle(token, outcome, is_tool_result),
+        }
+    }
+
+    fn settle(&self, token: i64, outcome: Outcome, is_tool_result: bool) {
         let delivery = match outcome {
-            Ok(text) => Delivery::Result { token, text },
+            Ok(text) => Delivery::Result { token, text: Text::new(text, is_tool_result) },
             Err(error) => Delivery::Error { token, error: error.to_json().to_string() },
         };
         self.push(|queue| queue.settle(token, delivery));
@@ -145,22 +130,15 @@ impl Dispatcher {
 
     /// Keeps the event loop alive until [`Dispatcher::release`]. On the JavaScript thread.
     pub fn hold(&self, env: &Env) {
-        let mut queue = self.lock();
-        queue.holds += 1;
-        if queue.holds == 1 {
-            // SAFETY: called by JavaScript on the thread of `env`, whose threadsafe function this is. It is finalized when self is dropped or
-            // the environment ends, and from then on no JavaScript calls.
-            unsafe { sys::napi_ref_threadsafe_function(env.raw(), self.wake.raw()) };
+        if self.holds.fetch_add(1, Ordering::Relaxed) == 0 {
+            self.wake.hold(env);
         }
     }
 
     /// Undoes one [`Dispatcher::hold`]. On the JavaScript thread.
     pub fn release(&self, env: &Env) {
-        let mut queue = self.lock();
-        queue.holds = queue.holds.saturating_sub(1);
-        if queue.holds == 0 {
-            // SAFETY: as in `hold`.
-            unsafe { sys::napi_unref_threadsafe_function(env.raw(), self.wake.raw()) };
+        if self.holds.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.wake.release(env);
         }
     }
 
@@ -171,7 +149,7 @@ impl Dispatcher {
         let wakes = was_empty && !queue.deliveries.is_empty() && !queue.resting;
         drop(queue);
         if wakes {
-            self.wake();
+            self.wake.call();
         }
     }
 
@@ -190,18 +168,15 @@ impl Dispatcher {
         let wakes = !queue.deliveries.is_empty();
         drop(queue);
         if wakes {
-            self.wake();
+            self.wake.call();
         }
     }
 
-    fn wake(&self) {
-        // Refused only when the environment is ending: then nobody is there to hear.
-        self.wake.call((), ThreadsafeFunctionCallMode::NonBlocking);
-    }
-
-    fn take(&self) -> Vec<Delivery> {
+    /// What has come since the last time, unless it is to rest.
+    pub fn take(&self) -> Batch {
         let mut queue = self.lock();
-        if queue.resting { Vec::new() } else { queue.take() }
+        let deliveries = if queue.resting { Vec::new() } else { queue.take() };
+        Batch { deliveries, external_strings: self.engine_is_node }
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
@@ -239,51 +214,14 @@ fn put_latest(
     }
 }
 
-/// Deliveries on their way into JavaScript.
-#[derive(Default)]
-pub struct Batch(Vec<Delivery>);
-
-impl ToNapiValue for Batch {
-    unsafe fn to_napi_value(env: sys::napi_env, batch: Self) -> napi::Result<sys::napi_value> {
-        let mut array = ptr::null_mut();
-        // SAFETY: napi calls this with a live `env` on its own thread; `array` is a valid place for the result.
-        check_status!(unsafe { sys::napi_create_array_with_length(env, batch.0.len() * 3, &raw mut array) })?;
-        for (index, delivery) in (0..).step_by(3).zip(batch.0) {
-            let (mut kind, token, text) = match delivery {
-                Delivery::Result { token, text } => (0, token, text),
-                Delivery::Error { token, error } => (1, token, error),
-                Delivery::Progress { token, params } => (2, token, params),
-                Delivery::Event { token, event } => (3, token, event),
-            };
-            // SAFETY: as above.
-            let text = unsafe { String::to_napi_value(env, text) }.or_else(|_| {
-                // What cannot become a JavaScript string (V8 ends at about 512 MiB) rejects its own call only.
-                kind = if kind == 0 { 1 } else { kind };
-                let error = McpError::new(
-                    ErrorCode::MessageTooLarge,
-                    "The result is longer than a JavaScript string can be.",
-                );
-                // SAFETY: as above.
-                unsafe { String::to_napi_value(env, error.to_json().to_string()) }
-            })?;
-            // SAFETY: as above; `array` is the array made here.
-            unsafe {
-                check_status!(sys::napi_set_element(env, array, index, u32::to_napi_value(env, kind)?))?;
-                check_status!(sys::napi_set_element(env, array, index + 1, i64::to_napi_value(env, token)?))?;
-                check_status!(sys::napi_set_element(env, array, index + 2, text))?;
-            }
-        }
-        Ok(array)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn texts(queue: &mut Queue) -> Vec<String> {
         let text = |delivery| match delivery {
-            Delivery::Result { text, .. } => text,
+            Delivery::Result { text: Text::Short(text), .. } => text,
+            Delivery::Result { .. } => panic!("a long text"),
             Delivery::Error { error, .. } => error,
             Delivery::Progress { params, .. } => params,
             Delivery::Event { event, .. } => event,
@@ -307,7 +245,7 @@ mod tests {
         progress(&mut queue, 2, "2: 1");
         progress(&mut queue, 3, "3: 1");
         progress(&mut queue, 2, "2: 2");
-        queue.settle(2, Delivery::Result { token: 2, text: "2: done".into() });
+        queue.settle(2, Delivery::Result { token: 2, text: Text::Short("2: done".into()) });
         progress(&mut queue, 3, "3: 2");
         assert_eq!(texts(&mut queue), ["2: 2", "3: 2", "2: done"]);
         progress(&mut queue, 3, "3: 3");
@@ -319,7 +257,7 @@ mod tests {
         let mut queue = Queue::default();
         tools(&mut queue, "first");
         tools(&mut queue, "second");
-        queue.settle(5, Delivery::Result { token: 5, text: "third, listed".into() });
+        queue.settle(5, Delivery::Result { token: 5, text: Text::Short("third, listed".into()) });
         tools(&mut queue, "fourth");
         tools(&mut queue, "fifth");
         assert_eq!(texts(&mut queue), ["second", "third, listed", "fifth"]);

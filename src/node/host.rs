@@ -7,8 +7,9 @@ use napi::bindgen_prelude::{Function, Unknown};
 use napi_derive::napi;
 use serde_json::Value;
 
+use super::batch::Batch;
 use super::connection::Connection;
-use super::dispatcher::{Batch, Dispatcher};
+use super::dispatcher::Dispatcher;
 use super::project::Project;
 use super::questions::Questions;
 use super::{io_thread, values};
@@ -18,7 +19,7 @@ use crate::policy::options::{self, Options};
 use crate::policy::platform::Platform;
 use crate::session::Plan;
 
-/// What an environment needs of this side. Everything comes back through its `deliver` function.
+/// What an environment needs of this side. Everything comes back through `take`.
 #[napi]
 pub struct Host {
     dispatcher: Arc<Dispatcher>,
@@ -27,11 +28,15 @@ pub struct Host {
 
 #[napi]
 impl Host {
+    /// `deliver` is called when there is something to take. `engineIsNode`: not Bun and not Deno, which have some of what Node.js exports
+    /// beside Node-API, and work differently.
     #[napi(constructor)]
     pub fn new(
-        #[napi(ts_arg_type = "(batch: unknown[]) => void")] deliver: Function<'_, Batch, Unknown<'static>>,
+        env: Env,
+        #[napi(ts_arg_type = "() => void")] deliver: Function<'_, (), Unknown<'static>>,
+        engine_is_node: bool,
     ) -> napi::Result<Self> {
-        let dispatcher = Dispatcher::new(&deliver)?;
+        let dispatcher = Dispatcher::new(&env, &deliver, engine_is_node)?;
         Ok(Self { questions: Arc::new(Questions::new(dispatcher.clone())), dispatcher })
     }
 
@@ -42,6 +47,12 @@ impl Host {
             judged: judge(&definitions, &options, &host_env, &shape),
             dispatcher: self.dispatcher.clone(),
         }
+    }
+
+    /// What there is to deliver: `[kind, token, text, …]`.
+    #[napi(catch_unwind, ts_return_type = "unknown[]")]
+    pub fn take(&self) -> Batch {
+        self.dispatcher.take()
     }
 
     /// Reads a project's configuration. Options and environment are descriptions; the project's events come under `token`.

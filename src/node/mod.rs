@@ -7,7 +7,13 @@
 //! - [`headers`] — headers that a function of the host gives
 //! - [`blocking`] — synchronous calls, and what would block for ever
 //! - [`questions`] — what the core asks JavaScript
-//! - [`dispatcher`] — the one way back to the JavaScript thread, in batches
+//! - [`dispatcher`], [`batch`] — the one way back to the JavaScript thread, in batches
+//! - [`wake`] — how that thread learns of them
+//! - [`pieces`] — arguments with long strings
+//! - [`scan`] — plain text in JSON strings
+//! - [`strings`], [`external`] — long strings, made off the JavaScript thread and handed over to it
+//! - [`symbols`] — what the program exports beyond Node-API
+//! - [`texts`] — the long texts of a tool's result, apart from its JSON
 //! - [`values`] — what JavaScript values were given, from their description
 //! - `panics` — panics on purpose, in a build for tests alone
 //! - [`io_thread`] — the one thread on which everything native runs
@@ -15,19 +21,27 @@
 #![expect(clippy::needless_pass_by_value, reason = "napi-rs gives owned arguments")]
 #![expect(clippy::must_use_candidate, reason = "the callers are JavaScript")]
 
+pub mod batch;
 pub mod blocking;
 pub mod call_options;
 pub mod connection;
 pub mod dispatcher;
+pub mod external;
 pub mod headers;
 pub mod host;
 pub mod io_thread;
 #[cfg(feature = "panics")]
 pub mod panics;
+pub mod pieces;
 pub mod project;
 pub mod questions;
+pub mod scan;
 pub mod server;
+pub mod strings;
+pub mod symbols;
+pub mod texts;
 pub mod values;
+pub mod wake;
 
 use napi_derive::napi;
 

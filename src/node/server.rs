@@ -241,9 +241,7 @@ impl ProjectServer {
         Call { key, what, terms, meta: meta.map(Into::into), settle, blocking: None, is_first: true }
     }
 
-    fn begin(&self, token: i64, what: What, options: Option<CallOptions>) {
-        let dispatcher = self.0.dispatcher.clone();
-        let settle = Settle::new(move |outcome| dispatcher.settled(token, outcome));
+    fn begin(&self, token: i64, what: What, options: Option<CallOptions>, settle: Settle) {
         self.0.begin(self.call(token, what, options, settle));
     }
 
@@ -265,16 +263,21 @@ impl ProjectServer {
 
 #[napi]
 impl ProjectServer {
-    /// Sends a request, once there is a session; the outcome comes under `token`.
+    /// Sends a request, once there is a session; the outcome comes under `token`, of a tool's result as `Connection` gives it.
     #[napi(catch_unwind)]
     pub fn request(&self, token: i64, method: String, params: Option<String>, options: Option<CallOptions>) {
-        self.begin(token, request(&method, params), options);
+        let dispatcher = self.0.dispatcher.clone();
+        let is_tool_result = method == "tools/call";
+        let settle = Settle::new(move |outcome| dispatcher.answered(token, outcome, is_tool_result));
+        self.begin(token, request(&method, params), options, settle);
     }
 
     /// Lists the tools; the outcome, a JSON array, comes under `token`.
     #[napi(catch_unwind)]
     pub fn list_tools(&self, token: i64, options: Option<CallOptions>) {
-        self.begin(token, What::List, options);
+        let dispatcher = self.0.dispatcher.clone();
+        let settle = Settle::new(move |outcome| dispatcher.settled(token, outcome));
+        self.begin(token, What::List, options, settle);
     }
 
     /// Gives a call up. True when it will not settle any more.

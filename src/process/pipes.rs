@@ -11,6 +11,9 @@ pub use tokio::net::unix::pipe::{Receiver as Output, Sender as Input};
 /// An end as a spawn gives it.
 pub type End = OwnedFd;
 
+#[cfg(target_os = "linux")]
+const WIDE: usize = 256 * 1024;
+
 /// The way to a server's stdin. Within the runtime.
 pub fn input(end: End) -> io::Result<Input> {
     Input::from_owned_fd(end)
@@ -19,6 +22,19 @@ pub fn input(end: End) -> io::Result<Input> {
 /// What a server writes. Within the runtime.
 pub fn output(end: End) -> io::Result<Output> {
     Output::from_owned_fd(end)
+}
+
+/// Gives the pipe room for large messages, where the system lets it: with 64 KiB, server and reader wake each other for every piece of one.
+///
+/// Only for pipes that need it: the pages count against what all pipes of a user may hold (64 MiB on Linux), beyond which new ones get two pages
+/// each.
+#[cfg_attr(
+    not(target_os = "linux"),
+    expect(unused_variables, reason = "only Linux has pipes of another size")
+)]
+pub fn widen(output: &Output) {
+    #[cfg(target_os = "linux")]
+    let _ = rustix::pipe::fcntl_setpipe_size(output, WIDE);
 }
 
 /// Waits until nobody is left who could read what is written.

@@ -144,12 +144,20 @@ impl Session {
     /// Calls a tool; `arguments` is the text of a JSON object. The call's id is for [`Session::cancel`]; a call that
     /// fails before anything is sent has none.
     #[must_use]
-    pub fn call_tool(&self, name: &str, arguments: &str, asked: Asked<'_>, settle: Settle) -> Option<u64> {
+    pub fn call_tool(
+        &self,
+        name: &str,
+        arguments: impl Into<String>,
+        asked: Asked<'_>,
+        settle: Settle,
+    ) -> Option<u64> {
         if let Err(error) = self.0.check_tool(name) {
             settle.with(Err(error));
             return None;
         }
-        self.0.begin("tools/call", asked, settle, |meta| wire::tool_call(name, arguments, meta).map(Some))
+        self.0.begin("tools/call", asked, settle, |meta| {
+            wire::tool_call(name, arguments.into(), meta).map(Some)
+        })
     }
 
     /// Sends any request; `params` is the text of a JSON object.
@@ -258,7 +266,7 @@ impl Shared {
         let meta = wire::Meta { given: asked.meta, progress_token, modern: self.modern_meta() };
         let sent = params(meta).and_then(|params| {
             let frame =
-                Frame { kind: FrameKind::Request(id), text: wire::request(id, method, params.as_deref()) };
+                Frame { kind: FrameKind::Request(id), text: wire::request_around(id, method, params) };
             // A link that is gone says so with all there is to say; the call waits for that.
             self.link().map(|link| link.send(frame))
         });

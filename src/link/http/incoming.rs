@@ -9,7 +9,7 @@ use super::outgoing::{INITIALIZE, Outgoing};
 use super::parts::lock;
 use super::standin;
 use crate::error::McpError;
-use crate::link::envelope::{self, AnswerId, Line, Message};
+use crate::link::envelope::{self, AnswerId, Message};
 use crate::link::{Arrival, Frame, POOL_FROM};
 
 /// With which a server of 2026-07-28 refuses headers that do not repeat what its schemas want.
@@ -22,7 +22,8 @@ impl Client {
     /// Takes the messages of one body or event. `asked`: the request it came for, with its id; the stand-in is that one's, once its
     /// answer is there.
     pub(super) async fn take(&self, asked: Option<(&Arc<Outgoing>, u64)>, body: Vec<u8>) -> Option<Standin> {
-        let Line::Messages(messages) = off_thread(body.len(), move || parse(body)).await? else {
+        let Ok(messages) = off_thread(body.len(), || envelope::parse_owned(envelope::decoded(body))).await?
+        else {
             return None;
         };
         let mut standin = None;
@@ -130,13 +131,6 @@ impl Client {
             self.deliver(&outgoing, id, Message::Result { id: AnswerId::Number(id), result });
         }
     }
-}
-
-/// JSON is UTF-8; a server that slips is read with U+FFFD in place of the bad bytes, as over stdio.
-fn parse(body: Vec<u8>) -> Line {
-    let text = String::from_utf8(body)
-        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
-    envelope::parse(&text)
 }
 
 /// Whether a message is the answer to the request it came for. An error that names nobody is: it came for nobody else.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::lines::{Chunk, Lines};
 use super::noise::Noise;
 use crate::error::{ErrorCode, McpError};
-use crate::link::envelope::{self, Line};
+use crate::link::envelope;
 use crate::link::{Arrival, POOL_FROM, Receiver};
 
 pub struct Intake {
@@ -60,31 +60,23 @@ impl Intake {
     }
 
     async fn line(&self, line: Vec<u8>, receiver: &dyn Receiver) {
-        // JSON is UTF-8; a server that slips is read with U+FFFD in place of the bad bytes, as the official client does (BR-29).
-        let line = String::from_utf8(line)
-            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
-        let parsed = if line.len() > POOL_FROM {
-            match tokio::task::spawn_blocking(move || (envelope::parse(&line), line)).await {
-                Ok((Line::Messages(messages), _)) => Line::Messages(messages),
-                Ok((Line::Noise, line)) => {
-                    self.heard_noise(&line, receiver);
-                    return;
-                }
+        let messages = if line.len() > POOL_FROM {
+            match tokio::task::spawn_blocking(|| envelope::parse_owned(envelope::decoded(line))).await {
+                Ok(messages) => messages,
                 // Ends the link, which settles the call that the message may have answered.
                 Err(lost) if lost.is_panic() => std::panic::resume_unwind(lost.into_panic()),
                 Err(_) => return,
             }
         } else {
-            let parsed = envelope::parse(&line);
-            if parsed == Line::Noise {
-                self.heard_noise(&line, receiver);
-            }
-            parsed
+            envelope::parse_owned(envelope::decoded(line))
         };
-        if let Line::Messages(messages) = parsed {
-            for message in messages {
-                receiver.arrived(Arrival::Message(message));
+        match messages {
+            Ok(messages) => {
+                for message in messages {
+                    receiver.arrived(Arrival::Message(message));
+                }
             }
+            Err(noise) => self.heard_noise(&noise, receiver),
         }
     }
 

@@ -40,6 +40,9 @@ use crate::process::{self, Command, Ended, Process, SpawnError, Waits};
 const EXIT_WAIT: Duration = Duration::from_millis(250);
 const STDERR_WAIT: Duration = Duration::from_millis(100);
 
+/// A line that goes on after so much, which is what a pipe holds, is likely to be followed by others.
+const WIDEN_FROM: usize = 64 * 1024;
+
 /// What a stdio link is made from.
 pub struct Opening {
     /// The server's name, for messages.
@@ -86,7 +89,7 @@ pub async fn open(opening: Opening, receiver: Arc<dyn Receiver>) -> Result<Arc<S
         process: spawned.process,
     });
     let stdout = pipes::output(spawned.stdout).map_err(internal)?;
-    let stderr = pipes::output(spawned.stderr).map_err(internal)?;
+    let mut stderr = pipes::output(spawned.stderr).map_err(internal)?;
     let (writer, listener, reader) = (stdio.clone(), stdio.clone(), stdio.clone());
     // Not the link: a guardian whose start hangs would keep that for ever.
     let (process, hears_warnings) = (stdio.process.clone(), receiver.clone());
@@ -106,8 +109,8 @@ pub async fn open(opening: Opening, receiver: Arc<dyn Receiver>) -> Result<Arc<S
         move |line| receiver.stderr_line(line)
     });
     let listening = async move {
-        listener.stderr.run(&stderr, &listener.process, hears_lines).await;
-        listener.drain(&stderr).await;
+        listener.stderr.run(&mut stderr, &listener.process, hears_lines).await;
+        listener.drain(&mut stderr).await;
     };
     run(listening, &receiver);
     let hears_messages = receiver.clone();
@@ -132,8 +135,8 @@ fn run(part: impl Future<Output = ()> + Send + 'static, receiver: &Arc<dyn Recei
 }
 
 impl Stdio {
-    async fn run(&self, stdout: Output, limit: usize, receiver: &dyn Receiver) {
-        let gone = if let Err(error) = self.read(&stdout, limit, receiver).await {
+    async fn run(&self, mut stdout: Output, limit: usize, receiver: &dyn Receiver) {
+        let gone = if let Err(error) = self.read(&mut stdout, limit, receiver).await {
             Gone { error, protocol_error: true }
         } else {
             // The exit code usually comes a moment after the end of a pipe, or has come before it.
@@ -142,12 +145,12 @@ impl Stdio {
             Gone { error: self.obituary("stdout"), protocol_error: self.process.exit().is_none() }
         };
         receiver.arrived(Arrival::Gone(gone));
-        self.drain(&stdout).await;
+        self.drain(&mut stdout).await;
     }
 
     /// Reads on, for nobody, until whoever the server left behind is gone, too: a helper that writes while it cleans up after SIGTERM
     /// would die of SIGPIPE instead.
-    async fn drain(&self, output: &Output) {
+    async fn drain(&self, output: &mut Output) {
         let mut over = self.over.subscribe();
         let mut waste = Vec::with_capacity(16 * 1024);
         let reading = async {
@@ -162,9 +165,10 @@ impl Stdio {
     }
 
     /// Reads until nothing more can come; an error is the server's breach of the protocol.
-    async fn read(&self, stdout: &Output, limit: usize, receiver: &dyn Receiver) -> Result<(), McpError> {
+    async fn read(&self, stdout: &mut Output, limit: usize, receiver: &dyn Receiver) -> Result<(), McpError> {
         let mut intake = Intake::new(self.server.clone(), limit, self.noise.clone());
         let mut last_bytes = None;
+        let mut is_wide = false;
         // Most servers that stop reading are about to leave, and then there is more to say.
         let deaf = async {
             self.deaf.notified().await;
@@ -191,6 +195,10 @@ impl Stdio {
             self.received.fetch_add(count, Ordering::Relaxed);
             last_bytes = last_bytes.map(|bytes| bytes + count);
             intake.deliver(receiver).await?;
+            if !is_wide && intake.length() > WIDEN_FROM {
+                is_wide = true;
+                pipes::widen(stdout);
+            }
         }
         intake.finish(receiver).await;
         Ok(())

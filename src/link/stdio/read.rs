@@ -2,6 +2,8 @@
 
 use std::io::{self, ErrorKind};
 
+use tokio::io::AsyncReadExt;
+
 use crate::process::pipes::{self, Output};
 
 /// What is still read after the server has left: no pipe holds more, and a grandchild that writes on must not hold up its end.
@@ -28,15 +30,11 @@ pub async fn read_now(pipe: &Output, buffer: &mut Vec<u8>) -> Read {
 }
 
 /// Waits until something can be read and appends it. Cancel-safe.
-pub async fn read_some(pipe: &Output, buffer: &mut Vec<u8>) -> Read {
+pub async fn read_some(pipe: &mut Output, buffer: &mut Vec<u8>) -> Read {
     loop {
-        if pipe.readable().await.is_err() {
-            return Read::End;
-        }
-        // Through the runtime, which has to learn that nothing is left.
-        match outcome(pipe.try_read_buf(buffer)) {
-            None | Some(Read::Nothing) => {}
-            Some(read) => return read,
+        // Through the runtime, which has to learn that nothing is left. Of a read that did not fill the buffer it knows that without another.
+        if let Some(read) = outcome(pipe.read_buf(buffer).await) {
+            return read;
         }
     }
 }

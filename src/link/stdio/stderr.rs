@@ -98,7 +98,7 @@ impl Stderr {
 
     /// Reads until the end, or until the server has left and nothing more is there (a grandchild may hold the pipe open).
     /// `on_line` gets each line, redacted; without a listener lines are not even cut out.
-    pub async fn run(&self, pipe: &Output, process: &Process, on_line: Option<impl Fn(String) + Send>) {
+    pub async fn run(&self, pipe: &mut Output, process: &Process, on_line: Option<impl Fn(String) + Send>) {
         let mut lines = on_line.map(|on_line| (LineCutter::new(&self.redactor), on_line));
         let mut buffer = Vec::with_capacity(16 * 1024);
         let mut last_bytes = None;

@@ -1,0 +1,45 @@
+//! The floor of a small call: one line to another process and back, over pipes, by blocking calls, with nothing in between.
+
+use std::io::{self, Read, Write};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+/// Prints the median and the 99th percentile of so many rounds, in nanoseconds, as JSON.
+pub fn measure(rounds: usize, bytes: usize) -> io::Result<()> {
+    let mut child = Command::new(std::env::current_exe()?)
+        .arg("echo-lines")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let gone = || io::Error::other("the child has no pipes");
+    let (mut input, mut output) =
+        (child.stdin.take().ok_or_else(gone)?, child.stdout.take().ok_or_else(gone)?);
+    let line = vec![b'x'; bytes];
+    let mut back = vec![0; bytes];
+    let mut times = Vec::with_capacity(rounds);
+    for _ in 0..rounds {
+        let begun = Instant::now();
+        input.write_all(&line)?;
+        output.read_exact(&mut back)?;
+        times.push(begun.elapsed().as_nanos());
+    }
+    drop(input);
+    child.wait()?;
+    times.sort_unstable();
+    println!(r#"{{"p50":{},"p99":{}}}"#, times[rounds / 2], times[rounds * 99 / 100]);
+    Ok(())
+}
+
+/// Sends back what comes.
+pub fn echo_lines() -> io::Result<()> {
+    let (mut input, mut output) = (io::stdin().lock(), io::stdout().lock());
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        let count = input.read(&mut buffer)?;
+        if count == 0 {
+            return Ok(());
+        }
+        output.write_all(&buffer[..count])?;
+        output.flush()?;
+    }
+}

@@ -1,0 +1,130 @@
+//! What JavaScript takes from a [`Dispatcher`](super::dispatcher): `[kind, token, text, …]`, three elements a delivery.
+//!
+//! The text of a long result is made off the JavaScript thread, see [`strings`](super::strings); where texts were cut out of it there is
+//! `[json, index, text, …]` in its place, see [`texts`](super::texts).
+
+#![expect(unsafe_code, reason = "napi-rs has no safe form of writing an array element by element")]
+
+use std::ptr;
+
+use napi::bindgen_prelude::{ToNapiValue, check_status};
+use napi::{Status, sys};
+
+use super::strings::JsString;
+use super::texts::{self, Cut, LONG};
+use crate::error::{ErrorCode, McpError};
+
+/// What a batch tells. The numbers are the `kind`s that `lib/host.js` knows.
+pub(super) enum Delivery {
+    /// 0: the text of a result.
+    Result { token: i64, text: Text },
+    /// 1: a JSON description of an error.
+    Error { token: i64, error: String },
+    /// 2: the `params` of a progress notification.
+    Progress { token: i64, params: String },
+    /// 3: an event of the connection with this token; JSON.
+    Event { token: i64, event: String },
+}
+
+/// The text of a result, as JavaScript gets it.
+pub(super) enum Text {
+    Short(String),
+    Long(JsString),
+    Cut(Cut),
+}
+
+impl Text {
+    /// Takes about as long as reading the text does, where it is long.
+    pub(super) fn new(text: String, is_tool_result: bool) -> Self {
+        if text.len() < LONG {
+            return Self::Short(text);
+        }
+        if !is_tool_result {
+            return Self::Long(JsString::plain(text));
+        }
+        texts::cut(text).map_or_else(|whole| Self::Long(JsString::plain(whole)), Self::Cut)
+    }
+}
+
+/// Deliveries on their way into JavaScript.
+pub struct Batch {
+    pub(super) deliveries: Vec<Delivery>,
+    /// The engine may be given some.
+    pub(super) external_strings: bool,
+}
+
+impl ToNapiValue for Batch {
+    unsafe fn to_napi_value(env: sys::napi_env, batch: Self) -> napi::Result<sys::napi_value> {
+        // SAFETY: napi calls this with a live `env` on its own thread.
+        let array = unsafe { Elements::new(env, batch.deliveries.len() * 3) }?;
+        for (index, delivery) in (0..).step_by(3).zip(batch.deliveries) {
+            let (mut kind, token, text) = match delivery {
+                Delivery::Result { token, text } => (0, token, text),
+                Delivery::Error { token, error } => (1, token, Text::Short(error)),
+                Delivery::Progress { token, params } => (2, token, Text::Short(params)),
+                Delivery::Event { token, event } => (3, token, Text::Short(event)),
+            };
+            // SAFETY: as above.
+            let text = unsafe { text_value(env, text, batch.external_strings) }.or_else(|_| {
+                // What cannot become a JavaScript string (V8 ends at about 512 MiB) rejects its own call only.
+                kind = if kind == 0 { 1 } else { kind };
+                let error = McpError::new(
+                    ErrorCode::MessageTooLarge,
+                    "The result is longer than a JavaScript string can be.",
+                );
+                // SAFETY: as above.
+                unsafe { String::to_napi_value(env, error.to_json().to_string()) }
+            })?;
+            // SAFETY: as above.
+            unsafe {
+                array.set(index, u32::to_napi_value(env, kind)?)?;
+                array.set(index + 1, i64::to_napi_value(env, token)?)?;
+                array.set(index + 2, text)?;
+            }
+        }
+        Ok(array.value)
+    }
+}
+
+/// On the thread of `env`, which is alive.
+unsafe fn text_value(env: sys::napi_env, text: Text, external: bool) -> napi::Result<sys::napi_value> {
+    let too_long = || napi::Error::from_status(Status::StringExpected);
+    // SAFETY: as the caller was asked for.
+    unsafe {
+        match text {
+            Text::Short(text) => String::to_napi_value(env, text),
+            Text::Long(string) => string.into_js(env, external).ok_or_else(too_long),
+            Text::Cut(Cut { json, texts }) => {
+                let array = Elements::new(env, 1 + texts.len() * 2)?;
+                array.set(0, String::to_napi_value(env, json)?)?;
+                for (place, (index, string)) in (1..).step_by(2).zip(texts) {
+                    array.set(place, u32::to_napi_value(env, index)?)?;
+                    array.set(place + 1, string.into_js(env, external).ok_or_else(too_long)?)?;
+                }
+                Ok(array.value)
+            }
+        }
+    }
+}
+
+/// A JavaScript array that is written element by element, which takes no `Env` and no lifetime.
+struct Elements {
+    env: sys::napi_env,
+    value: sys::napi_value,
+}
+
+impl Elements {
+    /// On the thread of `env`, which is alive for as long as the array is written.
+    unsafe fn new(env: sys::napi_env, length: usize) -> napi::Result<Self> {
+        let mut value = ptr::null_mut();
+        // SAFETY: `env` is alive and on this thread; `value` is a place for the result.
+        check_status!(unsafe { sys::napi_create_array_with_length(env, length, &raw mut value) })?;
+        Ok(Self { env, value })
+    }
+
+    /// `element` is a value of the same `env`.
+    unsafe fn set(&self, index: u32, element: sys::napi_value) -> napi::Result<()> {
+        // SAFETY: as `new` was promised; `value` is the array made there.
+        check_status!(unsafe { sys::napi_set_element(self.env, self.value, index, element) })
+    }
+}

@@ -1,0 +1,265 @@
+//! Wakes the JavaScript thread of one environment from any other.
+//!
+//! A threadsafe function of Node-API holds its lock while it wakes the thread, which by then runs on another core and waits for that lock: more
+//! than every other call cost two more switches of threads (measured: 1.6 waits a call instead of 1). libuv's own handle, on which it is
+//! built, has no lock, so that is used where the host has it; elsewhere the threadsafe function is.
+
+#![expect(unsafe_code, reason = "libuv is C, and napi-rs has no safe form of ref/unref without &mut")]
+
+use std::ffi::{c_int, c_void};
+use std::mem::transmute;
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use napi::bindgen_prelude::{Function, JsValue, Unknown, check_status};
+use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
+use napi::{Env, Status, sys};
+
+use super::symbols;
+
+type Wakeable<'a> = Function<'a, (), Unknown<'static>>;
+
+/// Calls one JavaScript function, without arguments and soon, however often it is asked to before it does. It does not keep the event loop
+/// alive unless it is [held](Wake::hold).
+pub enum Wake {
+    Loop(Arc<LoopHandle>),
+    Function(ThreadsafeFunction<(), Unknown<'static>, (), Status, false, true>),
+}
+
+impl Wake {
+    /// On the JavaScript thread. `engine_is_node`: other engines export libuv's names, and abort when they are called.
+    pub fn new(env: &Env, function: &Wakeable<'_>, engine_is_node: bool) -> napi::Result<Self> {
+        if let Some(libuv) = Libuv::known().filter(|_| engine_is_node) {
+            return LoopHandle::open(env, function, libuv).map(Self::Loop);
+        }
+        let function = function
+            .build_threadsafe_function::<()>()
+            .callee_handled::<false>()
+            .weak::<true>()
+            .build_callback(|_| Ok(()))?;
+        Ok(Self::Function(function))
+    }
+
+    /// From any thread. Does nothing when the environment is ending: then nobody is there to hear.
+    pub fn call(&self) {
+        match self {
+            Self::Loop(handle) => handle.send(),
+            Self::Function(function) => {
+                function.call((), ThreadsafeFunctionCallMode::NonBlocking);
+            }
+        }
+    }
+
+    /// Keeps the event loop alive until [`Wake::release`]. On the JavaScript thread; once only.
+    pub fn hold(&self, env: &Env) {
+        match self {
+            // SAFETY: a handle that is open, on its own thread.
+            Self::Loop(handle) => handle.with(|libuv, raw| unsafe { (libuv.reference)(raw) }),
+            // SAFETY: called by JavaScript on the thread of `env`, whose threadsafe function this is. It is finalized when self is dropped or
+            // the environment ends, and from then on no JavaScript calls.
+            Self::Function(function) => unsafe {
+                sys::napi_ref_threadsafe_function(env.raw(), function.raw());
+            },
+        }
+    }
+
+    /// Undoes [`Wake::hold`]. On the JavaScript thread.
+    pub fn release(&self, env: &Env) {
+        match self {
+            // SAFETY: as in `hold`.
+            Self::Loop(handle) => handle.with(|libuv, raw| unsafe { (libuv.unreference)(raw) }),
+            // SAFETY: as in `hold`.
+            Self::Function(function) => unsafe {
+                sys::napi_unref_threadsafe_function(env.raw(), function.raw());
+            },
+        }
+    }
+}
+
+/// A handle of libuv. It lives until its environment ends.
+pub struct LoopHandle {
+    libuv: &'static Libuv,
+    /// Null once the handle is being closed, which its own thread alone does.
+    raw: AtomicPtr<c_void>,
+    /// Held by other threads while they use `raw`, and by the handle's own thread only when it closes it.
+    sending: Mutex<()>,
+    env: sys::napi_env,
+    /// The function that is called.
+    function: sys::napi_ref,
+    /// What the environment waits for before it ends.
+    hook: AtomicPtr<sys::napi_async_cleanup_hook_handle__>,
+}
+
+// SAFETY: `env` and `function` are used on the JavaScript thread alone: by `woken` and `end`, which run there.
+unsafe impl Send for LoopHandle {}
+// SAFETY: as above; `raw` and `sending` may be used from any thread.
+unsafe impl Sync for LoopHandle {}
+
+impl LoopHandle {
+    fn open(env: &Env, function: &Wakeable<'_>, libuv: &'static Libuv) -> napi::Result<Arc<Self>> {
+        let env = env.raw();
+        let (mut uv_loop, mut reference) = (ptr::null_mut(), ptr::null_mut());
+        // SAFETY: JavaScript calls this on the thread of `env`; the function is a value of it, and the others are places for results.
+        unsafe {
+            check_status!(sys::napi_get_uv_event_loop(env, &raw mut uv_loop))?;
+            check_status!(sys::napi_create_reference(env, function.value().value, 1, &raw mut reference))?;
+        }
+        let raw: *mut c_void = Box::into_raw(block(libuv)).cast();
+        // SAFETY: `raw` is as long as libuv says and aligned for anything, and `uv_loop` is the loop of this thread.
+        if unsafe { (libuv.async_init)(uv_loop.cast(), raw, woken) } != 0 {
+            // SAFETY: the block from above, which libuv did not take.
+            drop(unsafe {
+                Box::from_raw(ptr::slice_from_raw_parts_mut(raw.cast::<u128>(), block(libuv).len()))
+            });
+            return Err(napi::Error::from_reason("the event loop takes no handle any more"));
+        }
+        let handle = Arc::new(Self {
+            libuv,
+            raw: AtomicPtr::new(raw),
+            sending: Mutex::default(),
+            env,
+            function: reference,
+            hook: AtomicPtr::default(),
+        });
+        let mut hook = ptr::null_mut();
+        // SAFETY: `data`, the first member of every handle, is its owner's; it holds one count of ours until `closed`. The hook is called once, on
+        // this thread, before its loop ends.
+        unsafe {
+            raw.cast::<*const Self>().write(Arc::into_raw(handle.clone()));
+            (libuv.unreference)(raw);
+            check_status!(sys::napi_add_async_cleanup_hook(env, Some(end), raw, &raw mut hook))?;
+        }
+        handle.hook.store(hook, Ordering::Relaxed);
+        Ok(handle)
+    }
+
+    fn send(&self) {
+        let _sending = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
+        self.with(|libuv, raw| {
+            // SAFETY: `end` cannot close the handle meanwhile, since it takes the lock for that; sending is allowed from any thread.
+            unsafe { (libuv.async_send)(raw) };
+        });
+    }
+
+    /// On the handle's own thread, or with `sending` held.
+    fn with(&self, act: impl FnOnce(&Libuv, *mut c_void)) {
+        let raw = self.raw.load(Ordering::Acquire);
+        if !raw.is_null() {
+            act(self.libuv, raw);
+        }
+    }
+}
+
+/// Memory for a handle of libuv, aligned for whatever is in there.
+fn block(libuv: &Libuv) -> Box<[u128]> {
+    // SAFETY: asks for a number.
+    let size = unsafe { (libuv.handle_size)(ASYNC) };
+    vec![0; size.div_ceil(size_of::<u128>())].into_boxed_slice()
+}
+
+/// Calls the function: on the JavaScript thread, from its event loop.
+unsafe extern "C" fn woken(raw: *mut c_void) {
+    // SAFETY: `data` of the handle, set right after it was made; it holds a count until `closed`, after which libuv does not call this.
+    let handle = unsafe { &*raw.cast::<*const LoopHandle>().read() };
+    let env = handle.env;
+    let (mut scope, mut function, mut global, mut result) =
+        (ptr::null_mut(), ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
+    // SAFETY: the environment is alive, since its end closes the handle first, and this is its thread. What these calls make of an
+    // environment that is ending is an error and not a call.
+    unsafe {
+        if sys::napi_open_handle_scope(env, &raw mut scope) != sys::Status::napi_ok {
+            return;
+        }
+        if sys::napi_get_reference_value(env, handle.function, &raw mut function) == sys::Status::napi_ok
+            && sys::napi_get_global(env, &raw mut global) == sys::Status::napi_ok
+        {
+            let status = sys::napi_make_callback(
+                env,
+                ptr::null_mut(),
+                global,
+                function,
+                0,
+                ptr::null(),
+                &raw mut result,
+            );
+            // The function settles promises and throws nothing itself; what it throws all the same is the host's uncaught exception.
+            if status == sys::Status::napi_pending_exception
+                && sys::napi_get_and_clear_last_exception(env, &raw mut result) == sys::Status::napi_ok
+            {
+                sys::napi_fatal_exception(env, result);
+            }
+        }
+        sys::napi_close_handle_scope(env, scope);
+    }
+}
+
+/// Closes the handle: on the JavaScript thread, as its environment ends.
+unsafe extern "C" fn end(_hook: sys::napi_async_cleanup_hook_handle, raw: *mut c_void) {
+    // SAFETY: as in `woken`: `closed` comes after this, and this only once.
+    let handle = unsafe { &*raw.cast::<*const LoopHandle>().read() };
+    {
+        let _sending = handle.sending.lock().unwrap_or_else(PoisonError::into_inner);
+        handle.raw.store(ptr::null_mut(), Ordering::Release);
+    }
+    // SAFETY: nobody else can reach the handle any more; the environment is alive for as long as its hooks run.
+    unsafe {
+        sys::napi_delete_reference(handle.env, handle.function);
+        (handle.libuv.close)(raw, closed);
+    }
+}
+
+/// Frees the handle, and lets the environment end.
+unsafe extern "C" fn closed(raw: *mut c_void) {
+    // SAFETY: the count that `data` holds, taken back once; after this libuv does not touch the block, which was leaked by `open`.
+    unsafe {
+        let handle = Arc::from_raw(raw.cast::<*const LoopHandle>().read());
+        drop(Box::from_raw(ptr::slice_from_raw_parts_mut(raw.cast::<u128>(), block(handle.libuv).len())));
+        sys::napi_remove_async_cleanup_hook(handle.hook.load(Ordering::Relaxed));
+    }
+}
+
+/// `UV_ASYNC` of `uv_handle_type`.
+const ASYNC: c_int = 1;
+
+type Callback = unsafe extern "C" fn(handle: *mut c_void);
+
+type Act = unsafe extern "C" fn(handle: *mut c_void);
+type HandleSize = unsafe extern "C" fn(kind: c_int) -> usize;
+type AsyncInit = unsafe extern "C" fn(uv_loop: *mut c_void, handle: *mut c_void, woken: Callback) -> c_int;
+type AsyncSend = unsafe extern "C" fn(handle: *mut c_void) -> c_int;
+type Close = unsafe extern "C" fn(handle: *mut c_void, closed: Callback);
+
+/// What is used of libuv 1.x, all of which any Node.js exports for its addons.
+struct Libuv {
+    handle_size: HandleSize,
+    async_init: AsyncInit,
+    async_send: AsyncSend,
+    reference: Act,
+    unreference: Act,
+    close: Close,
+}
+
+impl Libuv {
+    fn known() -> Option<&'static Self> {
+        static KNOWN: OnceLock<Option<Libuv>> = OnceLock::new();
+        KNOWN.get_or_init(Self::look_up).as_ref()
+    }
+
+    fn look_up() -> Option<Self> {
+        let [handle_size, async_init, async_send, reference, unreference, close] =
+            [c"uv_handle_size", c"uv_async_init", c"uv_async_send", c"uv_ref", c"uv_unref", c"uv_close"]
+                .map(|name| symbols::find(name).map(NonNull::as_ptr));
+        // SAFETY: the functions of these names have these types in every libuv 1.x (uv.h), with handles as plain pointers.
+        unsafe {
+            Some(Self {
+                handle_size: transmute::<*mut c_void, HandleSize>(handle_size?),
+                async_init: transmute::<*mut c_void, AsyncInit>(async_init?),
+                async_send: transmute::<*mut c_void, AsyncSend>(async_send?),
+                reference: transmute::<*mut c_void, Act>(reference?),
+                unreference: transmute::<*mut c_void, Act>(unreference?),
+                close: transmute::<*mut c_void, Close>(close?),
+            })
+        }
+    }
+}
