@@ -11,6 +11,7 @@ use super::names::Names;
 #[cfg(feature = "tls")]
 use super::tls;
 use crate::error::{ErrorCode, McpError};
+use crate::policy::capability::percent_decoded;
 use crate::project::url::is_this_machine;
 
 /// From the lookup of the name to the end of the TLS handshake.
@@ -87,12 +88,13 @@ pub(super) async fn network(url: &Url, env: &[(String, String)]) -> Result<Netwo
 
 /// A proxy's address where it says who asks, by the name of the variable that has it. Without a password the user is what grants access.
 fn user_info(variable: &str, address: &Url) -> Vec<(String, String)> {
-    let secret = match (address.username(), address.password()) {
-        ("", None) => return Vec::new(),
-        (user, None) => user,
-        (_, Some(_)) => address.as_str(),
+    let secrets = match (address.username(), address.password()) {
+        ("", None) => Vec::new(),
+        // As it is written, and as the proxy is told it.
+        (user, None) => vec![user.to_owned(), percent_decoded(user)],
+        (_, Some(_)) => vec![address.as_str().to_owned()],
     };
-    vec![(variable.to_owned(), secret.to_owned())]
+    secrets.into_iter().map(|secret| (variable.to_owned(), secret)).collect()
 }
 
 /// Host and port, for messages: a URL may carry a password or a key in its query.

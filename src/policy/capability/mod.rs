@@ -11,8 +11,8 @@ use std::collections::HashMap;
 use std::fmt;
 
 pub use names::{Vocabulary, name_is_capability};
-pub(crate) use values::secret_parts;
 pub use values::value_format;
+pub(crate) use values::{percent_decoded, secret_parts};
 
 /// Shorter values are equal by chance: `production`, `localhost`, a port.
 const RECOGNISED_FROM: usize = 12;

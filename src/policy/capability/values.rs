@@ -286,7 +286,7 @@ fn base64_decoded(text: &str) -> Vec<u8> {
 }
 
 /// `%41` as `A`; what is no escape, or would not be UTF-8, stays.
-fn percent_decoded(text: &str) -> String {
+pub(crate) fn percent_decoded(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut decoded = Vec::with_capacity(bytes.len());
     let mut at = 0;
