@@ -220,7 +220,7 @@ pub(super) const OWNERS: Words =
 /// Words about a secret: after a pair they say that the value is something else.
 pub(super) const ABOUT: Words = "id ids sid name names url urls uri endpoint host port path paths file files filename dir directory \
             location folder type types mode kind prefix suffix header headers param parameter query ttl \
-            expiry expires expiration expire lifetime age timeout limit limits count length len size max min \
+            expiry expires expiration expire lifetime lifespan duration days hours minutes mins seconds secs ms age timeout limit limits count length len size max min \
             format algorithm alg version enabled disabled required optional scheme scope scopes audience \
             issuer source provider env var variable field column placeholder manager store storage backend \
             arn region label alias description policy rotation cache interval refresh validation validator \

@@ -2,13 +2,14 @@ use super::*;
 
 /// Names of servers in use, of products, and traps, labelled by hand before the rules judged them: `1` holds a capability, `0` does
 /// not, as in the figures of docs/capabilities.md. The rules were mended after each of the blind lists, so a few are still missed.
-const LABELLED: [(&str, &str); 6] = [
+const LABELLED: [(&str, &str); 7] = [
     ("written-with-the-rules", include_str!("labelled/written-with-the-rules.tsv")),
     ("blind-1", include_str!("labelled/blind-1.tsv")),
     ("blind-2", include_str!("labelled/blind-2.tsv")),
     ("blind-3", include_str!("labelled/blind-3.tsv")),
     ("blind-4", include_str!("labelled/blind-4.tsv")),
     ("blind-5", include_str!("labelled/blind-5.tsv")),
+    ("blind-6", include_str!("labelled/blind-6.tsv")),
 ];
 
 #[test]
@@ -73,6 +74,11 @@ fn case_and_the_way_words_are_joined_do_not_matter() {
         "ACMEAPIKEY",
         "acme.apikey",
         "AcmeApikey2",
+        "ACMESECRETKEY",
+        "acmesecretaccesskey",
+        "ACME2PASSWORD",
+        "DB2PWD",
+        "NEO4J_AUTH",
     ] {
         assert!(name_is_capability(name), "{name}");
     }
@@ -90,6 +96,10 @@ fn what_a_secret_noun_belongs_to_decides() {
         "PASSWORD_DB",
         "MPESA_PASSKEY",
         "TOTP_SEED",
+        "ALIYUN_SK",
+        "APPROLE_SECRET_ID",
+        "KUBECONFIG_BASE64",
+        "CONNECTION_STRING_ORDERS",
     ] {
         assert!(name_is_capability(name), "{name}");
     }
@@ -106,6 +116,11 @@ fn what_a_secret_noun_belongs_to_decides() {
         "MAX_PASSWORDS",
         "NEXT_PAGE_TOKEN",
         "HTTPS_KEY",
+        "DYNAMODB_SK",
+        "AWS_SECRET_ID",
+        "I18N_KEY",
+        "ACCESS_TOKEN_LIFESPAN",
+        "PERSIST_COOKIES",
     ] {
         assert!(!name_is_capability(name), "{name}");
     }
