@@ -134,8 +134,8 @@ pub(super) const ORDINARY_TAILS: &[&[&str]] =
 
 /// Ends of names that programs have settled on though their words do not say it: redis-cli and the images of Redis, npm's
 /// `_auth`, Docker's credentials as CI systems pass them, `user/password` of the images of Neo4j, the session key of Bitwarden's CLI
-/// and those of Telegram clients, Matomo's `token_auth`, the encryption of Active Record and of LibreChat, the secret half of an
-/// AppRole of Vault, the role of Supabase that may do everything, what sends events to PagerDuty, the session cookies of LinkedIn,
+/// and those of Telegram clients, Matomo's `token_auth`, the encryption of Active Record and of `LibreChat`, the secret half of an
+/// `AppRole` of Vault, the role of Supabase that may do everything, what sends events to `PagerDuty`, the session cookies of `LinkedIn`,
 /// Bilibili and Deezer.
 pub(super) const KNOWN_TAILS: &[&[&str]] = &[
     &["redis", "auth"],
@@ -220,7 +220,8 @@ pub(super) const OWNERS: Words =
 /// Words about a secret: after a pair they say that the value is something else.
 pub(super) const ABOUT: Words = "id ids sid name names url urls uri endpoint host port path paths file files filename dir directory \
             location folder type types mode kind prefix suffix header headers param parameter query ttl \
-            expiry expires expiration expire lifetime lifespan duration days hours minutes mins seconds secs ms age timeout limit limits count length len size max min \
+            expiry expires expiration expire lifetime lifespan duration days hours minutes mins seconds secs ms age \
+            timeout limit limits count length len size max min \
             format algorithm alg version enabled disabled required optional scheme scope scopes audience \
             issuer source provider env var variable field column placeholder manager store storage backend \
             arn region label alias description policy rotation cache interval refresh validation validator \
