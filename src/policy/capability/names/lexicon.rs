@@ -65,7 +65,7 @@ pub(super) const NOUNS: &[(Words, When)] = &[
             context trace span job task translation i18n l10n locale language answer \
             file project issue space team board epic kms ssl tls https cert certificate ssh \
             table checkpoint blob doc page collection slot result output input response payload plan repo repository \
-            story workflow process definition active environment yaml \
+            story process definition active yaml \
             hot shortcut modifier meta compose ctrl shift arrow enter escape toggle",
         ),
     ),
