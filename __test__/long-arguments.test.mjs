@@ -89,3 +89,10 @@ test('a long call can be given up before and while it is written', async t => {
     outcomes.map((_, index) => (index % 2 ? index : plain.length * 10)),
   )
 })
+
+test('what JSON writes as no object is refused, whatever long strings it has as members', async t => {
+  const { connection } = await connected(t)
+  for (const args of [Object.assign(new Number(5), { text: plain }), Object.assign([], { text: plain })]) {
+    assert.equal((await failure(connection.callTool('echo', args))).code, 'ERR_MCP_INVALID_ARGUMENT')
+  }
+})

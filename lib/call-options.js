@@ -70,7 +70,10 @@ function jsonPieces(path, value) {
 }
 
 function hasLongString(value) {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
+  if (typeof value !== 'object' || value === null) return false
+  // Arrays and boxed primitives are not written by their members; whatever else is no plain object can wait the millisecond.
+  const prototype = Object.getPrototypeOf(value)
+  if (prototype !== Object.prototype && prototype !== null) return false
   for (const key in value) {
     if (isLong(value[key])) return value.toJSON === undefined
   }

@@ -4,6 +4,7 @@
 //! `async fn` costs a threadsafe function and 17 to 23 us a call; a batch costs one wake for all calls that settled meanwhile.
 
 use std::collections::HashMap;
+use std::panic;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -14,6 +15,7 @@ use serde_json::Value;
 use super::batch::{Batch, Delivery, Text};
 use super::io_thread;
 use super::wake::Wake;
+use crate::error::{ErrorCode, McpError};
 use crate::link::POOL_FROM;
 use crate::session::calls::Outcome;
 
@@ -72,7 +74,13 @@ impl Dispatcher {
     pub fn answered(self: Arc<Self>, token: i64, outcome: Outcome, is_tool_result: bool) {
         match (outcome, io_thread::handle()) {
             (Ok(text), Ok(runtime)) if text.len() > POOL_FROM => {
-                drop(runtime.spawn_blocking(move || self.settle(token, Ok(text), is_tool_result)));
+                drop(runtime.spawn_blocking(move || {
+                    // The call is no longer anybody else's: a panic here, which is a fault of ours, must still settle it (BR-85).
+                    let text = panic::catch_unwind(|| Text::new(text, is_tool_result));
+                    let delivery =
+                        text.map_or_else(|_| failed(token, &lost()), |text| Delivery::Result { token, text });
+                    self.push(|queue| queue.settle(token, delivery));
+                }));
             }
             (outcome, _) => self.settle(token, outcome, is_tool_result),
         }
@@ -81,7 +89,7 @@ impl Dispatcher {
     fn settle(&self, token: i64, outcome: Outcome, is_tool_result: bool) {
         let delivery = match outcome {
             Ok(text) => Delivery::Result { token, text: Text::new(text, is_tool_result) },
-            Err(error) => Delivery::Error { token, error: error.to_json().to_string() },
+            Err(error) => failed(token, &error),
         };
         self.push(|queue| queue.settle(token, delivery));
     }
@@ -182,6 +190,14 @@ impl Dispatcher {
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn failed(token: i64, error: &McpError) -> Delivery {
+    Delivery::Error { token, error: error.to_json().to_string() }
+}
+
+fn lost() -> McpError {
+    McpError::new(ErrorCode::Internal, "The result was lost by a fault in workflow-mcp; please report this.")
 }
 
 impl Queue {

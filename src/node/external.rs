@@ -32,7 +32,8 @@ impl JsString {
         }
         // SAFETY: as asked for above.
         unsafe {
-            match External::known().filter(|_| may_be_external) {
+            // Of an empty one V8 keeps nothing: it is freed while Node says that it was taken.
+            match External::known().filter(|_| may_be_external && self.length() > 0) {
                 Some(external) => self.into_external(env, external),
                 None => self.copied(env),
             }

@@ -163,7 +163,7 @@ unsafe extern "C" fn woken(raw: *mut c_void) {
     // SAFETY: `data` of the handle, set right after it was made; it holds a count until `closed`, after which libuv does not call this.
     let handle = unsafe { &*raw.cast::<*const LoopHandle>().read() };
     let env = handle.env;
-    let (mut scope, mut function, mut global, mut result) =
+    let (mut scope, mut function, mut resource, mut result) =
         (ptr::null_mut(), ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
     // SAFETY: the environment is alive, since its end closes the handle first, and this is its thread. What these calls make of an
     // environment that is ending is an error and not a call.
@@ -172,12 +172,14 @@ unsafe extern "C" fn woken(raw: *mut c_void) {
             return;
         }
         if sys::napi_get_reference_value(env, handle.function, &raw mut function) == sys::Status::napi_ok
-            && sys::napi_get_global(env, &raw mut global) == sys::Status::napi_ok
+            // Without an async context the receiver is also the async resource, on which AsyncLocalStorage keeps what a host's callback enters: one of
+            // its own for each wake, and not the global object, which would keep it for good.
+            && sys::napi_create_object(env, &raw mut resource) == sys::Status::napi_ok
         {
             let status = sys::napi_make_callback(
                 env,
                 ptr::null_mut(),
-                global,
+                resource,
                 function,
                 0,
                 ptr::null(),
