@@ -143,8 +143,9 @@ test('a long list of choices is cut', () => {
   assert.ok(of({ enum: choices }, 'x').length < 600)
 })
 
-test('a schema that is nested deeper than the stack goes is not understood', () => {
+test('a schema that is nested deeper than the stack goes is not understood, or understood in few words', () => {
   const nested = (open, close) => JSON.parse(`${open.repeat(100_000)}${close.repeat(100_000)}`)
-  assert.equal(of({ const: nested('[', ']') }, 1), undefined)
+  // Node 26 writes JSON of any depth.
+  assert.ok((of({ const: nested('[', ']') }, 1) ?? '').length < 600)
   assert.equal(of(JSON.parse(`${'{"anyOf":['.repeat(50_000)}{}${']}'.repeat(50_000)}`), 1), undefined)
 })
