@@ -48,6 +48,10 @@ export declare class Host {
   /** Keeps the event loop alive until `release`. */
   hold(): void
   release(): void
+  /** Keeps the calls that are begun until `flush`, to write them together. */
+  gather(): void
+  /** Writes the calls that were kept. */
+  flush(): void
   /** Delivers nothing until `resume`, so that the event loop can turn. */
   rest(): void
   resume(): void

@@ -62,12 +62,7 @@ class McpServerConnection {
   async callTool(nameOrParams, argsOrSchema, given) {
     const call = toolCall(nameOrParams, argsOrSchema, given)
     const args = call.args === undefined ? '{}' : jsonPieces('arguments', call.args)
-    const { signal, onProgress, native } = call.options
-    const outcome = await this.#perform(signal, onProgress, token =>
-      typeof args === 'string'
-        ? this.#native.callTool(token, call.name, args, native)
-        : this.#native.callToolInPieces(token, call.name, args, native),
-    )
+    const outcome = await this.#host.perform(new Call(this, this.#native, call.options, call.name, args))
     return toolResult(textOf(outcome), this.id)
   }
 
@@ -75,9 +70,8 @@ class McpServerConnection {
     if (typeof method !== 'string' || method === '')
       throw invalidArgument('method', 'must be a non-empty string')
     const text = params === undefined ? undefined : jsonObject('params', params)
-    const { signal, onProgress, native } = callOptions(given)
-    const outcome = await this.#perform(signal, onProgress, token =>
-      this.#native.request(token, method, text, native),
+    const outcome = await this.#host.perform(
+      new Request(this, this.#native, callOptions(given), method, text),
     )
     return JSON.parse(textOf(outcome))
   }
@@ -120,20 +114,6 @@ class McpServerConnection {
 
   diagnostics() {
     return JSON.parse(this.#native.diagnostics())
-  }
-
-  #perform(signal, onProgress, begin) {
-    let id = -1
-    return this.#host.perform({
-      __proto__: null,
-      signal,
-      onProgress: onProgress && (text => onProgress(progress(text))),
-      start: token => {
-        id = begin(token)
-      },
-      cancel: () => this.#native.cancel(id),
-      owner: this,
-    })
   }
 }
 
@@ -240,6 +220,42 @@ class ConnectionState {
       this.#resolveClosed(info)
       safely(onClose, info, this.id)
     }
+  }
+}
+
+/** One request, as `Host.perform` wants it. A class of its own: with a literal and closures each call cost a tenth of a microsecond more. */
+class Request {
+  arrived = undefined
+  endsFirst = false
+  id = -1
+
+  constructor(owner, native, { signal, onProgress, native: options }, name, text) {
+    this.owner = owner
+    this.native = native
+    this.signal = signal
+    this.onProgress = onProgress && (text => onProgress(progress(text)))
+    this.options = options
+    this.name = name
+    this.text = text
+  }
+
+  start(token) {
+    this.id = this.native.request(token, this.name, this.text, this.options)
+  }
+
+  cancel() {
+    return this.native.cancel(this.id)
+  }
+}
+
+/** A call of a tool, with its arguments in one piece or several. */
+class Call extends Request {
+  start(token) {
+    const { native, name, text, options } = this
+    this.id =
+      typeof text === 'string'
+        ? native.callTool(token, name, text, options)
+        : native.callToolInPieces(token, name, text, options)
   }
 }
 
