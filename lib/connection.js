@@ -11,6 +11,7 @@ const { progress, toolResult } = require('./results.js')
 class McpServerConnection {
   #host
   #native
+  #callTool
   #state
 
   /**
@@ -20,6 +21,7 @@ class McpServerConnection {
   constructor(host, native, state) {
     this.#host = host
     this.#native = native
+    this.#callTool = native.caller()
     this.#state = state
     // Bound, because `const { callTool, close } = connection` is how people take a connection apart.
     for (const name of ['callTool', 'listTools', 'request', 'close']) {
@@ -62,7 +64,9 @@ class McpServerConnection {
   async callTool(nameOrParams, argsOrSchema, given) {
     const call = toolCall(nameOrParams, argsOrSchema, given)
     const args = call.args === undefined ? '{}' : jsonPieces('arguments', call.args)
-    const outcome = await this.#host.perform(new Call(this, this.#native, call.options, call.name, args))
+    const outcome = await this.#host.perform(
+      new Call(this, this.#native, call.options, call.name, args, this.#callTool),
+    )
     return toolResult(textOf(outcome), this.id)
   }
 
@@ -250,12 +254,16 @@ class Request {
 
 /** A call of a tool, with its arguments in one piece or several. */
 class Call extends Request {
+  constructor(owner, native, options, name, text, callTool) {
+    super(owner, native, options, name, text)
+    this.callTool = callTool
+  }
+
   start(token) {
-    const { native, name, text, options } = this
-    this.id =
-      typeof text === 'string'
-        ? native.callTool(token, name, text, options)
-        : native.callToolInPieces(token, name, text, options)
+    const { native, callTool, name, text, options } = this
+    if (typeof text !== 'string') this.id = native.callToolInPieces(token, name, text, options)
+    else if (options === undefined) this.id = callTool(token, name, text)
+    else this.id = callTool(token, name, text, options)
   }
 }
 
