@@ -39,7 +39,7 @@ export declare class Host {
   constructor(deliver: () => void, engineIsNode: boolean)
   /** Judges definitions and options before anything starts. All three are descriptions; `shape` is `one`, `group` or `normalize`. */
   plan(definitions: string, options: string, hostEnv: string, shape: string): Plans
-  /** What there is to deliver: `[kind, token, text, …]`. */
+  /** What there is to deliver: `[4 * token + kind, text, …]`. */
   take(): unknown[]
   /** Reads a project's configuration. Options and environment are descriptions; the project's events come under `token`. */
   openProject(options: string, hostEnv: string, token: number): Project

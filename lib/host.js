@@ -10,7 +10,7 @@ const { onAbort } = require('./aborts.js')
 const { McpError, fromDescription } = require('./errors.js')
 const { describe } = require('./input.js')
 
-/** What a delivery is: the numbers of src/node/dispatcher.rs. */
+/** What a delivery is: the numbers of src/node/batch.rs. */
 const KIND = { result: 0, error: 1, progress: 2, event: 3 }
 
 /** As many ms as deliveries may follow each other before the event loop is made to turn. */
@@ -166,15 +166,16 @@ class Host {
 
   #deliverFrom(batch, first, until) {
     let results = 0
-    for (let index = first; index < batch.length; index += 3) {
-      const isDue = batch[index] !== KIND.result || ++results % RESULTS_BETWEEN === 0
+    for (let index = first; index < batch.length; index += 2) {
+      const kind = batch[index] % 4
+      const isDue = kind !== KIND.result || ++results % RESULTS_BETWEEN === 0
       if (isDue && performance.now() > until) {
         this.#rest()
         this.#remainder = { batch, index }
         return
       }
       try {
-        this.#deliverOne(batch[index], batch[index + 1], batch[index + 2])
+        this.#deliverOne(kind, (batch[index] - kind) / 4, batch[index + 1])
       } catch (error) {
         // Whatever went wrong is one delivery's; the others of the batch have their own callers waiting.
         throwLater(error)

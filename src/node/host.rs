@@ -50,7 +50,7 @@ impl Host {
         }
     }
 
-    /// What there is to deliver: `[kind, token, text, …]`.
+    /// What there is to deliver: `[4 * token + kind, text, …]`.
     #[napi(catch_unwind, ts_return_type = "unknown[]")]
     pub fn take(&self) -> Batch {
         self.dispatcher.take()
