@@ -82,11 +82,11 @@ class Host {
   }
 
   /**
-   * Runs one native operation and holds the event loop until it has settled. `start` is given the token; `cancel` is called on abort and says whether
-   * the operation will not settle any more. `owner` is kept reachable meanwhile: a pending call keeps its connection. `arrived` is given the text of
-   * the result in its place among the events; the promise settles only after all events that came with it.
-   * The promise gives the text of the result (of a tool's result with long texts `[json, index, text, …]`: lib/results.js knows) or `{ error }`; it rejects with `signal.reason` alone: at once, or with `endsFirst` when
-   * what was begun has come to its end.
+   * Runs one native operation and holds the event loop until it has settled. `work.start` is given the token; `work.cancel` is called on abort of `work.signal` and says whether
+   * the operation will not settle any more. All that `work` refers to stays reachable meanwhile, its `owner` among it: a pending call keeps its connection. `work.arrived` is given
+   * the text of the result in its place among the events; the promise settles only after all events that came with it.
+   * The promise gives the text of the result (of a tool's result with long texts `[json, index, text, …]`: lib/results.js knows) or `{ error }`; it rejects with `signal.reason` alone: at once, or with
+   * `work.endsFirst` when what was begun has come to its end.
    */
   perform(work) {
     return new Promise((resolve, reject) => {
