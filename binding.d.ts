@@ -11,11 +11,11 @@ export declare const __napiBindingTarget: 'native' | 'wasm32-wasi' | 'wasm32-was
 
 /** One server: starting, connected or gone. */
 export declare class Connection {
-  /** Calls a tool; the outcome comes under `token`. The result is the call's id for `cancel`, -1 when it has failed already. */
-  callTool(token: number, name: string, arguments: string, options?: CallOptions | undefined | null): number
-  /** As `callTool`, with the arguments in pieces: see `jsonPieces` in lib/call-options.js. */
+  /** The function that calls a tool; the outcome comes under `token`. Its result is the call's id for `cancel`, -1 when it has failed already. */
+  caller(): (token: number, name: string, args: string, options?: CallOptions) => number
+  /** Calls a tool as the `caller` does, with the arguments in pieces: see `jsonPieces` in lib/call-options.js. */
   callToolInPieces(token: number, name: string, pieces: Array<string>, options?: CallOptions | undefined | null): number
-  /** Sends any request; as `callTool`. */
+  /** Sends any request; as the `caller`. */
   request(token: number, method: string, params?: string | undefined | null, options?: CallOptions | undefined | null): number
   /** Lists the tools again; the outcome, a JSON array, comes under `token`. */
   listTools(token: number, options?: CallOptions | undefined | null): void
@@ -39,7 +39,7 @@ export declare class Host {
   constructor(deliver: () => void, engineIsNode: boolean)
   /** Judges definitions and options before anything starts. All three are descriptions; `shape` is `one`, `group` or `normalize`. */
   plan(definitions: string, options: string, hostEnv: string, shape: string): Plans
-  /** What there is to deliver: `[kind, token, text, …]`. */
+  /** What there is to deliver: `[4 * token + kind, text, …]`. */
   take(): unknown[]
   /** Reads a project's configuration. Options and environment are descriptions; the project's events come under `token`. */
   openProject(options: string, hostEnv: string, token: number): Project
@@ -48,6 +48,10 @@ export declare class Host {
   /** Keeps the event loop alive until `release`. */
   hold(): void
   release(): void
+  /** Keeps the calls that are begun until `flush`, to write them together. */
+  gather(): void
+  /** Writes the calls that were kept. */
+  flush(): void
   /** Delivers nothing until `resume`, so that the event loop can turn. */
   rest(): void
   resume(): void

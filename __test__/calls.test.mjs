@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { connected, failure, logged, received, soon } from './support/fixture.mjs'
+import { connected, failure, logged, PATIENCE, received, soon } from './support/fixture.mjs'
 
 const echoed = ({ content }) => JSON.parse(content[0].text)
 
@@ -288,6 +288,18 @@ test('1,000 calls at once, answered in any order, each get their own answer', as
   )
   const ids = received(log, 'tools/call').map(({ id }) => id)
   assert.equal(new Set(ids).size, 1_000)
+})
+
+test('calls reach their server although the thread that began them is busy, however many it began', async t => {
+  const { connection, log } = await connected(t)
+  let sent = 0
+  for (const count of [1, 2, 100]) {
+    const calls = Array.from({ length: count }, () => connection.callTool('echo', { text: 'x' }))
+    sent += count
+    const deadline = Date.now() + PATIENCE
+    while (received(log, 'tools/call').length < sent) assert.ok(Date.now() < deadline, `of ${count}`)
+    assert.equal((await Promise.all(calls)).length, count)
+  }
 })
 
 test('answers in one batch, with ids as text or as fractions, reach their calls', async t => {

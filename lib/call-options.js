@@ -20,6 +20,8 @@ const LONG_STRING = 64 * 1024
 /** Longest time a timer of the runtime takes: 2^31 - 1 ms, about 24 days. */
 const LONGEST = 2 ** 31 - 1
 
+const NONE = Object.freeze({ signal: undefined, onProgress: undefined, native: undefined })
+
 /**
  * What a call was asked for, checked.
  *
@@ -28,8 +30,8 @@ const LONGEST = 2 ** 31 - 1
  * @returns {{ signal?: AbortSignal, onProgress?: (progress: object) => void, native?: object }}
  */
 function callOptions(given, allowed = 'an AbortSignal or an object of call options') {
-  if (given === undefined) return {}
-  if (isAbortSignal(given)) return { signal: given }
+  if (given === undefined) return NONE
+  if (isAbortSignal(given)) return { ...NONE, signal: given }
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
     throw invalidArgument('options', `must be ${allowed}`)
   }

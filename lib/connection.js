@@ -11,6 +11,7 @@ const { progress, toolResult } = require('./results.js')
 class McpServerConnection {
   #host
   #native
+  #callTool
   #state
 
   /**
@@ -20,6 +21,7 @@ class McpServerConnection {
   constructor(host, native, state) {
     this.#host = host
     this.#native = native
+    this.#callTool = native.caller()
     this.#state = state
     // Bound, because `const { callTool, close } = connection` is how people take a connection apart.
     for (const name of ['callTool', 'listTools', 'request', 'close']) {
@@ -62,11 +64,8 @@ class McpServerConnection {
   async callTool(nameOrParams, argsOrSchema, given) {
     const call = toolCall(nameOrParams, argsOrSchema, given)
     const args = call.args === undefined ? '{}' : jsonPieces('arguments', call.args)
-    const { signal, onProgress, native } = call.options
-    const outcome = await this.#perform(signal, onProgress, token =>
-      typeof args === 'string'
-        ? this.#native.callTool(token, call.name, args, native)
-        : this.#native.callToolInPieces(token, call.name, args, native),
+    const outcome = await this.#host.perform(
+      new Call(this, this.#native, call.options, call.name, args, this.#callTool),
     )
     return toolResult(textOf(outcome), this.id)
   }
@@ -75,9 +74,8 @@ class McpServerConnection {
     if (typeof method !== 'string' || method === '')
       throw invalidArgument('method', 'must be a non-empty string')
     const text = params === undefined ? undefined : jsonObject('params', params)
-    const { signal, onProgress, native } = callOptions(given)
-    const outcome = await this.#perform(signal, onProgress, token =>
-      this.#native.request(token, method, text, native),
+    const outcome = await this.#host.perform(
+      new Request(this, this.#native, callOptions(given), method, text),
     )
     return JSON.parse(textOf(outcome))
   }
@@ -120,20 +118,6 @@ class McpServerConnection {
 
   diagnostics() {
     return JSON.parse(this.#native.diagnostics())
-  }
-
-  #perform(signal, onProgress, begin) {
-    let id = -1
-    return this.#host.perform({
-      __proto__: null,
-      signal,
-      onProgress: onProgress && (text => onProgress(progress(text))),
-      start: token => {
-        id = begin(token)
-      },
-      cancel: () => this.#native.cancel(id),
-      owner: this,
-    })
   }
 }
 
@@ -240,6 +224,46 @@ class ConnectionState {
       this.#resolveClosed(info)
       safely(onClose, info, this.id)
     }
+  }
+}
+
+/** One request, as `Host.perform` wants it. A class of its own: with a literal and closures each call cost a tenth of a microsecond more. */
+class Request {
+  arrived = undefined
+  endsFirst = false
+  id = -1
+
+  constructor(owner, native, { signal, onProgress, native: options }, name, text) {
+    this.owner = owner
+    this.native = native
+    this.signal = signal
+    this.onProgress = onProgress && (text => onProgress(progress(text)))
+    this.options = options
+    this.name = name
+    this.text = text
+  }
+
+  start(token) {
+    this.id = this.native.request(token, this.name, this.text, this.options)
+  }
+
+  cancel() {
+    return this.native.cancel(this.id)
+  }
+}
+
+/** A call of a tool, with its arguments in one piece or several. */
+class Call extends Request {
+  constructor(owner, native, options, name, text, callTool) {
+    super(owner, native, options, name, text)
+    this.callTool = callTool
+  }
+
+  start(token) {
+    const { native, callTool, name, text, options } = this
+    if (typeof text !== 'string') this.id = native.callToolInPieces(token, name, text, options)
+    else if (options === undefined) this.id = callTool(token, name, text)
+    else this.id = callTool(token, name, text, options)
   }
 }
 

@@ -1,4 +1,4 @@
-//! What JavaScript takes from a [`Dispatcher`](super::dispatcher): `[kind, token, text, …]`, three elements a delivery.
+//! What JavaScript takes from a [`Dispatcher`](super::dispatcher): `[4 * token + kind, text, …]`, two elements a delivery.
 //!
 //! The text of a long result is made off the JavaScript thread, see [`strings`](super::strings); where texts were cut out of it there is
 //! `[json, index, text, …]` in its place, see [`texts`](super::texts).
@@ -56,8 +56,8 @@ pub struct Batch {
 impl ToNapiValue for Batch {
     unsafe fn to_napi_value(env: sys::napi_env, batch: Self) -> napi::Result<sys::napi_value> {
         // SAFETY: napi calls this with a live `env` on its own thread.
-        let array = unsafe { Elements::new(env, batch.deliveries.len() * 3) }?;
-        for (index, delivery) in (0..).step_by(3).zip(batch.deliveries) {
+        let array = unsafe { Elements::new(env, batch.deliveries.len() * 2) }?;
+        for (index, delivery) in (0..).step_by(2).zip(batch.deliveries) {
             let (mut kind, token, text) = match delivery {
                 Delivery::Result { token, text } => (0, token, text),
                 Delivery::Error { token, error } => (1, token, Text::Short(error)),
@@ -77,9 +77,8 @@ impl ToNapiValue for Batch {
             })?;
             // SAFETY: as above.
             unsafe {
-                array.set(index, u32::to_napi_value(env, kind)?)?;
-                array.set(index + 1, i64::to_napi_value(env, token)?)?;
-                array.set(index + 2, text)?;
+                array.set(index, i64::to_napi_value(env, 4 * token + kind)?)?;
+                array.set(index + 1, text)?;
             }
         }
         Ok(array.value)
@@ -92,7 +91,7 @@ unsafe fn text_value(env: sys::napi_env, text: Text, external: bool) -> napi::Re
     // SAFETY: as the caller was asked for.
     unsafe {
         match text {
-            Text::Short(text) => String::to_napi_value(env, text),
+            Text::Short(text) => short(env, &text),
             Text::Long(string) => string.into_js(env, external).ok_or_else(too_long),
             Text::Cut(Cut { json, texts }) => {
                 let array = Elements::new(env, 1 + texts.len() * 2)?;
@@ -105,6 +104,21 @@ unsafe fn text_value(env: sys::napi_env, text: Text, external: bool) -> napi::Re
             }
         }
     }
+}
+
+/// On the thread of `env`, which is alive. ASCII, as most results are, needs no decoder.
+unsafe fn short(env: sys::napi_env, text: &str) -> napi::Result<sys::napi_value> {
+    if !text.is_ascii() {
+        // SAFETY: as the caller was asked for.
+        return unsafe { <&str>::to_napi_value(env, text) };
+    }
+    let mut value = ptr::null_mut();
+    let length = text.len().cast_signed();
+    // SAFETY: as above; the text is copied, and `value` is a place for the result.
+    check_status!(unsafe {
+        sys::napi_create_string_latin1(env, text.as_ptr().cast(), length, &raw mut value)
+    })?;
+    Ok(value)
 }
 
 /// A JavaScript array that is written element by element, which takes no `Env` and no lifetime.

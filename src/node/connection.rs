@@ -3,19 +3,19 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
 
+use napi::Env;
 use napi_derive::napi;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
-use super::call_options::{self, CallOptions};
+use super::call_options::CallOptions;
+use super::caller::{CallTool, Caller, call_id, refused};
 use super::dispatcher::Dispatcher;
 use super::pieces;
-use crate::error::{ErrorCode, McpError};
-use crate::session::calls::{OnProgress, Settle, Terms};
+use crate::session::calls::Settle;
 use crate::session::{Asked, CloseInfo, Event, Owner, Plan, Reason, Session, Welcome, connect};
 
 /// One server: starting, connected or gone.
@@ -27,26 +27,22 @@ pub struct Connection {
     /// Ended before or while it started: whoever of both comes second closes the session.
     ended: Arc<AtomicBool>,
     listings: Mutex<HashMap<i64, AbortHandle>>,
-    timeout: Duration,
-    dispatcher: Arc<Dispatcher>,
+    caller: Arc<Caller>,
     events: Arc<Events>,
 }
 
 #[napi]
 impl Connection {
-    /// Calls a tool; the outcome comes under `token`. The result is the call's id for `cancel`, -1 when it has failed already.
-    #[napi(catch_unwind)]
-    pub fn call_tool(
-        &self,
-        token: i64,
-        name: String,
-        arguments: String,
-        options: Option<CallOptions>,
-    ) -> i64 {
-        self.begin_call(token, &name, arguments, options)
+    /// The function that calls a tool; the outcome comes under `token`. Its result is the call's id for `cancel`, -1 when it has failed already.
+    #[napi(
+        catch_unwind,
+        ts_return_type = "(token: number, name: string, args: string, options?: CallOptions) => number"
+    )]
+    pub fn caller<'a>(&self, env: &'a Env) -> napi::Result<CallTool<'a>> {
+        self.caller.function(env)
     }
 
-    /// As `callTool`, with the arguments in pieces: see `jsonPieces` in lib/call-options.js.
+    /// Calls a tool as the `caller` does, with the arguments in pieces: see `jsonPieces` in lib/call-options.js.
     #[napi(catch_unwind)]
     pub fn call_tool_in_pieces(
         &self,
@@ -55,10 +51,10 @@ impl Connection {
         pieces: Vec<String>,
         options: Option<CallOptions>,
     ) -> i64 {
-        self.begin_call(token, &name, pieces::joined(&pieces), options)
+        self.caller.call_tool(token, &name, pieces::joined(&pieces), options)
     }
 
-    /// Sends any request; as `callTool`.
+    /// Sends any request; as the `caller`.
     #[napi(catch_unwind)]
     pub fn request(
         &self,
@@ -67,21 +63,21 @@ impl Connection {
         params: Option<String>,
         options: Option<CallOptions>,
     ) -> i64 {
-        let settle = self.answer(token, false);
+        let settle = self.caller.answer(token, false);
         let Some(session) = self.session.get() else { return refused(settle) };
-        let (terms, meta) = self.terms("call", token, options);
+        let (terms, meta) = self.caller.terms("call", token, options);
         call_id(session.request(&method, params.as_deref(), Asked { terms, meta: meta.as_deref() }, settle))
     }
 
     /// Lists the tools again; the outcome, a JSON array, comes under `token`.
     #[napi(catch_unwind)]
     pub fn list_tools(&self, token: i64, options: Option<CallOptions>) {
-        let settle = settle(token, self.dispatcher.clone());
+        let settle = settle(token, self.caller.dispatcher.clone());
         let Some(session) = self.session.get() else {
             refused(settle);
             return;
         };
-        let (terms, meta) = self.terms("list", token, options);
+        let (terms, meta) = self.caller.terms("list", token, options);
         let listing = session.list_tools(Asked { terms, meta: meta.as_deref() }, settle);
         let mut listings = self.listings.lock().unwrap_or_else(PoisonError::into_inner);
         listings.retain(|_, listing| !listing.is_finished());
@@ -149,12 +145,11 @@ impl Connection {
             settle.with(outcome);
         });
         Self {
+            caller: Arc::new(Caller { session: session.clone(), timeout, dispatcher }),
             session,
             starting: Mutex::new(Some(starting)),
             ended,
             listings: Mutex::default(),
-            timeout,
-            dispatcher,
             events,
         }
     }
@@ -166,31 +161,6 @@ impl Connection {
         if let Some(session) = self.session.get() {
             session.close(reason);
         }
-    }
-
-    fn begin_call(&self, token: i64, name: &str, arguments: String, options: Option<CallOptions>) -> i64 {
-        let settle = self.answer(token, true);
-        let Some(session) = self.session.get() else { return refused(settle) };
-        let (terms, meta) = self.terms("call", token, options);
-        call_id(session.call_tool(name, arguments, Asked { terms, meta: meta.as_deref() }, settle))
-    }
-
-    fn answer(&self, token: i64, is_tool_result: bool) -> Settle {
-        let dispatcher = self.dispatcher.clone();
-        Settle::new(move |outcome| dispatcher.answered(token, outcome, is_tool_result))
-    }
-
-    fn terms(
-        &self,
-        phase: &'static str,
-        token: i64,
-        options: Option<CallOptions>,
-    ) -> (Terms, Option<String>) {
-        let on_progress = || {
-            let dispatcher = self.dispatcher.clone();
-            Arc::new(move |params| dispatcher.progressed(token, params)) as OnProgress
-        };
-        call_options::terms(options, phase, self.timeout, on_progress)
     }
 }
 
@@ -246,13 +216,4 @@ impl Owner for Events {
 
 fn settle(token: i64, dispatcher: Arc<Dispatcher>) -> Settle {
     Settle::new(move |outcome| dispatcher.settled(token, outcome))
-}
-
-fn refused(settle: Settle) -> i64 {
-    settle.with(Err(McpError::new(ErrorCode::Closed, "The connection has not been established.")));
-    -1
-}
-
-fn call_id(id: Option<u64>) -> i64 {
-    id.and_then(|id| i64::try_from(id).ok()).unwrap_or(-1)
 }

@@ -202,7 +202,9 @@ fn lost() -> McpError {
 
 impl Queue {
     fn settle(&mut self, token: i64, delivery: Delivery) {
-        self.progress.remove(&token);
+        if !self.progress.is_empty() {
+            self.progress.remove(&token);
+        }
         // The result may be that of a listing. A list that is newer must not take the place of one that stands before it.
         self.tools.clear();
         self.deliveries.push(delivery);

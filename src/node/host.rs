@@ -14,6 +14,7 @@ use super::project::Project;
 use super::questions::Questions;
 use super::{io_thread, values};
 use crate::error::McpError;
+use crate::link::stdio::turn;
 use crate::policy::definition::{self, Definition};
 use crate::policy::options::{self, Options};
 use crate::policy::platform::Platform;
@@ -49,7 +50,7 @@ impl Host {
         }
     }
 
-    /// What there is to deliver: `[kind, token, text, …]`.
+    /// What there is to deliver: `[4 * token + kind, text, …]`.
     #[napi(catch_unwind, ts_return_type = "unknown[]")]
     pub fn take(&self) -> Batch {
         self.dispatcher.take()
@@ -76,6 +77,18 @@ impl Host {
     #[napi(catch_unwind)]
     pub fn release(&self, env: Env) {
         self.dispatcher.release(&env);
+    }
+
+    /// Keeps the calls that are begun until `flush`, to write them together.
+    #[napi(catch_unwind)]
+    pub fn gather(&self) {
+        turn::gather();
+    }
+
+    /// Writes the calls that were kept.
+    #[napi(catch_unwind)]
+    pub fn flush(&self) {
+        turn::flush();
     }
 
     /// Delivers nothing until `resume`, so that the event loop can turn.

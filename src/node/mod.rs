@@ -4,6 +4,7 @@
 //! - [`connection`] — what JavaScript holds of one session
 //! - [`project`], [`server`] — what JavaScript holds of a project and of one of its servers
 //! - [`call_options`] — what a call may want
+//! - [`caller`] — the short way down of a call
 //! - [`headers`] — headers that a function of the host gives
 //! - [`blocking`] — synchronous calls, and what would block for ever
 //! - [`questions`] — what the core asks JavaScript
@@ -24,6 +25,7 @@
 pub mod batch;
 pub mod blocking;
 pub mod call_options;
+pub mod caller;
 pub mod connection;
 pub mod dispatcher;
 pub mod external;

@@ -17,6 +17,7 @@ use super::dispatcher::Dispatcher;
 use super::headers::FunctionHeaders;
 use super::questions::Questions;
 use crate::error::{ErrorCode, McpError};
+use crate::link::stdio::turn;
 use crate::session::calls::{OnProgress, Outcome, Settle, Terms};
 use crate::session::on_demand::{Access, OnDemand, Opening};
 use crate::session::{Asked, Event, Owner, Session};
@@ -329,6 +330,7 @@ impl Waiting {
     /// Blocks until the outcome is there, but no longer than `ms`: then there is none yet.
     #[napi(catch_unwind)]
     pub fn wait(&self, ms: u32) -> Option<Settled> {
+        turn::flush();
         let outcome = self.blocking.wait(Duration::from_millis(ms.into()))?;
         self.end();
         Some(match outcome {

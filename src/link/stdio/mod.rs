@@ -3,6 +3,7 @@
 //! - [`intake`] — what the server says, from bytes to arrivals
 //! - [`lines`], [`oversize`] — bytes in, bounded lines out; whose answer an over-long line was
 //! - [`pipe`] — the way out
+//! - [`turn`] — what is sent in one turn of an event loop
 //! - [`read`] — reading a non-blocking pipe
 //! - [`stderr`], [`noise`] — what the server says beside the protocol
 
@@ -13,6 +14,7 @@ pub mod oversize;
 pub mod pipe;
 pub mod read;
 pub mod stderr;
+pub mod turn;
 
 use std::future::Future;
 use std::io;
@@ -59,7 +61,7 @@ pub struct Opening {
 pub struct Stdio {
     server: String,
     process: Process,
-    pipe: Pipe,
+    pipe: Arc<Pipe>,
     stderr: Stderr,
     noise: Arc<Noise>,
     received: AtomicU64,
@@ -79,7 +81,7 @@ pub async fn open(opening: Opening, receiver: Arc<dyn Receiver>) -> Result<Arc<S
     };
     let stdio = Arc::new(Stdio {
         server: opening.server,
-        pipe: Pipe::new(spawned.stdin).map_err(internal)?,
+        pipe: Arc::new(Pipe::new(spawned.stdin).map_err(internal)?),
         stderr: Stderr::new(opening.redactor.clone()),
         noise: Arc::new(Noise::new(opening.redactor)),
         received: AtomicU64::new(0),

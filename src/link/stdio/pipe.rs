@@ -5,11 +5,14 @@
 //! which copies at most what the kernel's pipe holds (64 KiB).
 
 use std::collections::VecDeque;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, IoSlice};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
 
+use super::turn;
 use crate::link::{Frame, FrameKind, Sent};
 use crate::process::pipes::{self, End, Input};
 
@@ -17,6 +20,15 @@ use crate::process::pipes::{self, End, Input};
 /// answers repeat. Cancellations are not counted: each belongs to a request that the server was sent.
 const ANSWERS_MAX: usize = 256;
 const ANSWER_BYTES_MAX: usize = 1024 * 1024;
+
+/// So many frames are kept for the end of a [turn]: the server begins with these while the thread that sends goes on.
+const KEPT_MAX: usize = 16;
+
+/// A longer frame is not kept.
+const KEPT_LENGTH_MAX: usize = 4 * 1024;
+
+/// A frame is not kept longer, however busy the thread that sent it is: about, since timers count whole milliseconds.
+const KEPT_FOR: Duration = Duration::from_millis(1);
 
 /// One pipe. Requests and their cancellation share its queue, so that neither overtakes the other.
 pub struct Pipe {
@@ -29,6 +41,10 @@ struct State {
     /// `None` once the input has ended. The descriptor closes with the last clone.
     sender: Option<Arc<Input>>,
     queue: VecDeque<Frame>,
+    /// How many frames are kept for the end of a turn, which are then all that is queued.
+    kept: usize,
+    /// When [`Pipe::run`] looks whether frames are kept too long.
+    looks: Option<Instant>,
     /// Bytes of the first queued frame that are written.
     written: usize,
     answers: usize,
@@ -45,6 +61,8 @@ impl Pipe {
         let state = State {
             sender,
             queue: VecDeque::new(),
+            kept: 0,
+            looks: None,
             written: 0,
             answers: 0,
             answer_bytes: 0,
@@ -54,8 +72,8 @@ impl Pipe {
         Ok(Self { state: Mutex::new(state), changed: Notify::new() })
     }
 
-    /// Writes a frame, or queues what does not fit.
-    pub fn send(&self, mut frame: Frame) -> Sent {
+    /// Writes a frame, or queues what does not fit, or keeps it for the end of a [turn].
+    pub fn send(self: &Arc<Self>, mut frame: Frame) -> Sent {
         frame.text.push('\n');
         let mut state = self.lock();
         if state.sender.is_none() {
@@ -69,10 +87,46 @@ impl Pipe {
             state.answers += 1;
             state.answer_bytes = bytes;
         }
-        let was_idle = state.queue.is_empty();
+        let is_behind = state.queue.len() > state.kept;
+        let is_kept = !is_behind
+            && state.kept + 1 < KEPT_MAX
+            && frame.text.len() <= KEPT_LENGTH_MAX
+            && turn::is_gathering();
         state.queue.push_back(frame);
+        if is_kept {
+            self.keep(&mut state);
+            return Sent::Taken;
+        }
+        if is_behind {
+            return Sent::Taken;
+        }
+        self.write(state)
+    }
+
+    /// Writes what was kept for the end of a turn.
+    pub fn flush(&self) {
+        let state = self.lock();
+        if state.kept > 0 {
+            self.write(state);
+        }
+    }
+
+    fn keep(self: &Arc<Self>, state: &mut State) {
+        state.kept += 1;
+        if state.kept == 1 {
+            turn::keeps(self);
+            if state.looks.is_none() {
+                state.looks = Some(Instant::now() + KEPT_FOR);
+                self.changed.notify_one();
+            }
+        }
+    }
+
+    /// Writes what is queued, on the thread that has just done that; what does not fit is left to the one that runs the pipe.
+    fn write(&self, mut state: MutexGuard<'_, State>) -> Sent {
+        state.kept = 0;
         // Without the fast way the thread that runs the pipe writes everything.
-        let is_written = !was_idle || (cfg!(not(feature = "slow-paths")) && state.write());
+        let is_written = cfg!(not(feature = "slow-paths")) && state.write();
         let is_gone = state.sender.is_none();
         if !is_written || is_gone {
             self.changed.notify_one();
@@ -86,7 +140,12 @@ impl Pipe {
         let untouched = usize::from(state.written > 0);
         let position =
             state.queue.iter().skip(untouched).position(|frame| frame.kind == FrameKind::Request(id));
-        position.is_some_and(|position| state.queue.remove(position + untouched).is_some())
+        let is_withdrawn =
+            position.is_some_and(|position| state.queue.remove(position + untouched).is_some());
+        if is_withdrawn {
+            state.kept = state.kept.saturating_sub(1);
+        }
+        is_withdrawn
     }
 
     /// Ends the server's input now, whatever is still queued: closing never waits for a write.
@@ -103,24 +162,35 @@ impl Pipe {
     /// Writes what was queued, until the pipe is ended. True when that was not [`Pipe::end`]: the server reads no more.
     pub async fn run(&self) -> bool {
         loop {
-            let Some(sender) = self.lock().sender.clone() else { return self.lock().is_broken };
+            let (sender, has_queued, looks) = {
+                let state = self.lock();
+                let Some(sender) = state.sender.clone() else { return state.is_broken };
+                (sender, state.queue.len() > state.kept, state.looks)
+            };
             tokio::select! {
                 () = self.changed.notified() => {}
                 // Nobody is left to read what was written, or will be: a call on its way would wait for its timeout.
                 () = pipes::unread(&sender) => self.lock().give_up(),
-                ready = sender.writable(), if self.has_queued() => {
+                ready = sender.writable(), if has_queued => {
                     let mut state = self.lock();
                     if ready.is_err() {
                         state.give_up();
                     }
+                    state.kept = 0;
                     state.write();
+                }
+                () = async { if let Some(looks) = looks { sleep_until(looks).await } }, if looks.is_some() => {
+                    self.look();
                 }
             }
         }
     }
 
-    fn has_queued(&self) -> bool {
-        !self.lock().queue.is_empty()
+    /// Lets go of what is kept because the thread that sent it is busy: a call must not wait for that.
+    fn look(&self) {
+        let mut state = self.lock();
+        state.looks = None;
+        state.kept = 0;
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -132,19 +202,17 @@ impl State {
     /// Writes once; true when the queue is empty or the pipe is gone. Not more than once for one holding of the lock: a server that reads
     /// as fast as this writes would keep the thread that sends a large frame.
     fn write(&mut self) -> bool {
-        while let (Some(sender), Some(frame)) = (&self.sender, self.queue.front()) {
-            match sender.try_write(&frame.text.as_bytes()[self.written..]) {
+        while let Some(sender) = self.sender.as_ref().filter(|_| !self.queue.is_empty()) {
+            let mut slices = [IoSlice::new(&[]); KEPT_MAX];
+            let mut start = self.written;
+            for (slice, frame) in slices.iter_mut().zip(&self.queue) {
+                *slice = IoSlice::new(&frame.text.as_bytes()[start..]);
+                start = 0;
+            }
+            let count = self.queue.len().min(KEPT_MAX);
+            match sender.try_write_vectored(&slices[..count]) {
                 Ok(count) => {
-                    self.bytes += count as u64;
-                    self.written += count;
-                    if self.written == frame.text.len() {
-                        if frame.kind == FrameKind::Answer {
-                            self.answers -= 1;
-                            self.answer_bytes -= frame.text.len();
-                        }
-                        self.written = 0;
-                        self.queue.pop_front();
-                    }
+                    self.wrote(count);
                     return self.queue.is_empty();
                 }
                 Err(error) => match error.kind() {
@@ -159,6 +227,19 @@ impl State {
         true
     }
 
+    fn wrote(&mut self, count: usize) {
+        self.bytes += count as u64;
+        self.written += count;
+        while let Some(frame) = self.queue.front().filter(|frame| frame.text.len() <= self.written) {
+            self.written -= frame.text.len();
+            if frame.kind == FrameKind::Answer {
+                self.answers -= 1;
+                self.answer_bytes -= frame.text.len();
+            }
+            self.queue.pop_front();
+        }
+    }
+
     fn give_up(&mut self) {
         self.is_broken = true;
         self.clear();
@@ -167,6 +248,7 @@ impl State {
     fn clear(&mut self) {
         self.sender = None;
         self.queue.clear();
+        self.kept = 0;
         self.written = 0;
         self.answers = 0;
         self.answer_bytes = 0;
@@ -210,7 +292,7 @@ mod tests {
     }
 
     async fn until_empty(pipe: &Pipe) {
-        while pipe.has_queued() {
+        while !pipe.lock().queue.is_empty() {
             tokio::task::yield_now().await;
             tokio::time::sleep(std::time::Duration::from_millis(1)).await;
         }
