@@ -14,8 +14,7 @@ use std::sync::OnceLock;
 use napi::sys;
 
 use super::strings::JsString;
-use super::{io_thread, symbols};
-use crate::link::POOL_FROM;
+use super::symbols;
 
 /// V8's own limit on 64 bits: beyond it, it would give no string and keep ours for ever.
 const LENGTH_MAX: usize = (1 << 29) - 24;
@@ -130,12 +129,8 @@ unsafe extern "C" fn give_back(env: sys::napi_env, _text: *mut c_void, owner: *m
         // SAFETY: an environment that is not null is alive, and this is its thread. This call is allowed while garbage is collected.
         unsafe { sys::napi_adjust_external_memory(env, -lent.reported, &raw mut total) };
     }
-    // Giving 10 MB back to the system takes a millisecond.
-    if lent.string.size() > POOL_FROM
-        && let Ok(runtime) = io_thread::handle()
-    {
-        drop(runtime.spawn_blocking(move || drop(lent)));
-    }
+    // Giving 10 MB back to the system takes a millisecond, and the collector waits for it wherever it is done.
+    lent.string.keep();
 }
 
 unsafe fn report(env: sys::napi_env, size: usize) -> i64 {
