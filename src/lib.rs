@@ -12,6 +12,7 @@
 //! - [`policy`] — pure: what may be asked, what a child gets, what is secret, what may be shown
 //! - [`error`] — one error, one code each
 //! - [`json`] — JSON that JavaScript reads and `serde_json` does not
+//! - [`spare`] — memory of large messages, kept for the next
 
 // A cut through a letter panics with the text around it, which may be secret: `get` it. Tests may.
 #![cfg_attr(not(test), warn(clippy::string_slice))]
@@ -25,6 +26,7 @@ pub mod policy;
 pub mod process;
 pub mod project;
 pub mod session;
+pub mod spare;
 
 #[cfg(not(any(unix, windows)))]
 compile_error!("workflow-mcp supervises processes on Linux, macOS and Windows");

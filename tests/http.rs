@@ -23,6 +23,7 @@ use server::{HttpServer, PATIENCE};
 use tokio::sync::oneshot;
 use workflow_mcp::error::McpError;
 use workflow_mcp::link::http::{Fixed, Headers, Remote};
+use workflow_mcp::link::result_text::ResultText;
 use workflow_mcp::policy::definition::ToolFilter;
 use workflow_mcp::policy::input::Input;
 use workflow_mcp::policy::options::judge;
@@ -102,8 +103,8 @@ fn call_on(session: &Session, name: &str, arguments: &str, terms: Terms) -> Pend
     (session.call_tool(name, arguments, Asked { terms, meta: None }, settle), outcome)
 }
 
-async fn outcome(call: Pending) -> Outcome {
-    tokio::time::timeout(PATIENCE, call.1).await.unwrap().unwrap()
+async fn outcome(call: Pending) -> Result<String, McpError> {
+    tokio::time::timeout(PATIENCE, call.1).await.unwrap().unwrap().map(ResultText::into_string)
 }
 
 async fn close(session: &Session) {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use workflow_mcp::error::{ErrorCode, McpError};
+use workflow_mcp::link::result_text::ResultText;
 use workflow_mcp::policy::definition::judge_one;
 use workflow_mcp::policy::input::Input;
 use workflow_mcp::policy::options::judge;
@@ -88,8 +89,8 @@ fn call(
     (session.call_tool(name, arguments, Asked { terms: terms(timeout), meta: None }, settle), outcome)
 }
 
-async fn outcome(call: (Option<u64>, oneshot::Receiver<Outcome>)) -> Outcome {
-    tokio::time::timeout(PATIENCE, call.1).await.unwrap().unwrap()
+async fn outcome(call: (Option<u64>, oneshot::Receiver<Outcome>)) -> Result<String, McpError> {
+    tokio::time::timeout(PATIENCE, call.1).await.unwrap().unwrap().map(ResultText::into_string)
 }
 
 async fn failure(switches: &[&str], options: &[(&str, Input)]) -> McpError {

@@ -4,11 +4,12 @@
 //! `JSON.parse` accepts what serde's typed values refuse, so a result must not be decoded here at all.
 
 use std::fmt;
-use std::ops::Range;
 
 use serde_json::value::RawValue;
 
 use super::fields::{elements, fields, is_null, string};
+use super::outline::{OUTLINE_FROM, Outline};
+use super::result_text::ResultText;
 use crate::json::with_whole_characters;
 
 /// An id in an answer, leniently: the text of a number matches that number.
@@ -37,7 +38,7 @@ pub enum Message {
     /// The text of `result`.
     Result {
         id: AnswerId,
-        result: String,
+        result: ResultText,
     },
     Error {
         id: AnswerId,
@@ -88,9 +89,6 @@ pub enum Line {
     Noise,
 }
 
-/// From here on moving a text costs less than the memory for another.
-const IN_PLACE_FROM: usize = 64 * 1024;
-
 /// Reads one line. A batch (legal in 2025-03-26) gives several messages; elements of it that are no messages are left out.
 #[must_use]
 pub fn parse(line: &str) -> Line {
@@ -106,37 +104,29 @@ pub fn parse(line: &str) -> Line {
 }
 
 /// JSON is UTF-8; a server that slips is read with U+FFFD in place of the bad bytes, as the official client does (BR-29).
-#[must_use]
-pub fn decoded(bytes: Vec<u8>) -> String {
+fn decoded(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 /// Reads one line, which comes back if it is noise. The result of a long one takes over its memory: copying 10 MB costs more than all the rest.
-pub fn parse_owned(mut line: String) -> Result<Vec<Message>, String> {
-    if line.len() > IN_PLACE_FROM
-        && let Some((id, result)) = lone_result(&line)
-    {
-        line.truncate(result.end);
-        line.drain(..result.start);
-        line.shrink_to_fit();
-        return Ok(vec![Message::Result { id, result: line }]);
+pub fn parse_owned(line: Vec<u8>) -> Result<Vec<Message>, String> {
+    let mut outline = Outline::default();
+    if line.len() >= OUTLINE_FROM {
+        outline.read(&line);
     }
+    parse_outlined(line, outline)
+}
+
+/// The same of a line that was outlined as far as there was something in it.
+pub fn parse_outlined(line: Vec<u8>, outline: Outline) -> Result<Vec<Message>, String> {
+    if let Some((id, part, seen)) = outline.lone_result(&line) {
+        return Ok(vec![Message::Result { id, result: ResultText::Part { line, part, seen } }]);
+    }
+    let line = decoded(line);
     match parse(&line) {
         Line::Messages(messages) => Ok(messages),
         Line::Noise => Err(line),
     }
-}
-
-/// Where the result stands in a line that is nothing but that.
-fn lone_result(line: &str) -> Option<(AnswerId, Range<usize>)> {
-    let text = line.trim_matches(is_json_space);
-    let [id, method, error, result] = fields(text, ["id", "method", "error", "result"])?;
-    if method.or(error).is_some() {
-        return None;
-    }
-    let result = result?.get();
-    let start = result.as_ptr().addr() - line.as_ptr().addr();
-    Some((answer_id(id), start..start + result.len()))
 }
 
 /// Space between JSON tokens, and the byte-order mark some Windows servers begin with (BR-28).
@@ -160,7 +150,7 @@ fn message(text: &str) -> Option<Message> {
     if let Some(error) = error.filter(|error| !is_null(error)) {
         return Some(Message::Error { id, error: rpc_error(error) });
     }
-    result.map(|result| Message::Result { id, result: result.get().to_owned() })
+    result.map(|result| Message::Result { id, result: result.get().to_owned().into() })
 }
 
 /// Reads an id of an answer.
@@ -216,13 +206,13 @@ mod tests {
     fn a_result_keeps_its_text() {
         let text =
             r#"{"jsonrpc":"2.0","result":{"b":1e400,"a":-0,"__proto__":{"x":9007199254740993}},"id":3}"#;
-        let result = r#"{"b":1e400,"a":-0,"__proto__":{"x":9007199254740993}}"#.to_owned();
+        let result = r#"{"b":1e400,"a":-0,"__proto__":{"x":9007199254740993}}"#.to_owned().into();
         assert_eq!(one(text), Message::Result { id: AnswerId::Number(3), result });
     }
 
     #[test]
     fn a_long_line_is_read_as_any_other() {
-        let long = "x".repeat(IN_PLACE_FROM);
+        let long = "x".repeat(OUTLINE_FROM);
         for text in [
             r#"{"jsonrpc":"2.0","id":3,"result":{"a":[1,"\ud800*"]}}"#,
             "\u{feff} {\"result\" : \"*\" , \"id\":\"x\"}\r",
@@ -232,16 +222,16 @@ mod tests {
             r#"{"id":1,"result":"*","result":2}"#,
         ] {
             let text = text.replace('*', &long);
-            assert_eq!(parse_owned(text.clone()).map(Line::Messages), Ok(parse(&text)));
+            assert_eq!(parse_owned(text.clone().into_bytes()).map(Line::Messages), Ok(parse(&text)));
         }
         for noise in [format!("hello {long}"), format!(r#"{{"id":"{long}"}}"#), "[1]".to_owned()] {
-            assert_eq!(parse_owned(noise.clone()), Err(noise));
+            assert_eq!(parse_owned(noise.clone().into_bytes()), Err(noise));
         }
     }
 
     #[test]
     fn odd_envelopes_are_read_for_what_they_mean() {
-        let result = |id| Message::Result { id, result: "{}".into() };
+        let result = |id| Message::Result { id, result: "{}".to_owned().into() };
         assert_eq!(one(r#"{"id":"3","result":{}}"#), result(AnswerId::Number(3)));
         assert_eq!(one(r#"{"id":3.0,"result":{},"error":null}"#), result(AnswerId::Number(3)));
         assert_eq!(one("\u{feff}{\"id\":3,\"result\":{}}\r"), result(AnswerId::Number(3)));

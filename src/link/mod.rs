@@ -1,6 +1,7 @@
 //! What carries messages between a session and its server, and says when it is gone.
 //!
 //! - [`envelope`] — one message: its id, method, result or error, by reference
+//! - [`outline`], [`result_text`] — a long line, read while it comes; a result that stays where it came
 //! - [`fields`] — the members of a JSON object, without decoding their values
 //! - [`stdio`] — a child process: lines in, a pipe out, the tail of stderr
 //! - [`http`] — a server behind a URL: streamable HTTP
@@ -8,6 +9,8 @@
 pub mod envelope;
 pub mod fields;
 pub mod http;
+pub mod outline;
+pub mod result_text;
 pub mod stdio;
 
 use std::fmt;

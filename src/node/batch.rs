@@ -11,8 +11,9 @@ use napi::bindgen_prelude::{ToNapiValue, check_status};
 use napi::{Status, sys};
 
 use super::strings::JsString;
-use super::texts::{self, Cut, LONG};
+use super::texts::{self, Cut};
 use crate::error::{ErrorCode, McpError};
+use crate::link::result_text::{LONG, ResultText};
 
 /// What a batch tells. The numbers are the `kind`s that `lib/host.js` knows.
 pub(super) enum Delivery {
@@ -34,15 +35,13 @@ pub(super) enum Text {
 }
 
 impl Text {
-    /// Takes about as long as reading the text does, where it is long.
-    pub(super) fn new(text: String, is_tool_result: bool) -> Self {
+    /// Takes about as long as reading the text does, where it is long and not known to be plain.
+    pub(super) fn new(text: ResultText, is_tool_result: bool) -> Self {
         if text.len() < LONG {
-            return Self::Short(text);
+            return Self::Short(text.into_string());
         }
-        if !is_tool_result {
-            return Self::Long(JsString::plain(text));
-        }
-        texts::cut(text).map_or_else(|whole| Self::Long(JsString::plain(whole)), Self::Cut)
+        let text = if is_tool_result { texts::cut(text) } else { Err(text) };
+        text.map_or_else(|whole| Self::Long(JsString::plain(whole)), Self::Cut)
     }
 }
 

@@ -152,13 +152,13 @@ mod tests {
     fn the_first_outcome_counts_and_wakes_who_waits() {
         let calls = BlockingCalls::of("exa");
         let call = calls.begin();
-        call.settle(Ok("first".to_owned()));
+        call.settle(Ok("first".into()));
         calls.may_block();
-        assert_eq!(call.wait(Duration::ZERO), Some(Ok("first".to_owned())));
+        assert_eq!(call.wait(Duration::ZERO), Some(Ok("first".into())));
         let settler = call.clone();
-        let thread = std::thread::spawn(move || settler.settle(Ok("later".to_owned())));
+        let thread = std::thread::spawn(move || settler.settle(Ok("later".into())));
         // A wait that nobody ended would show as a test that hangs.
-        assert_eq!(call.wait(Duration::from_hours(1)), Some(Ok("later".to_owned())));
+        assert_eq!(call.wait(Duration::from_hours(1)), Some(Ok("later".into())));
         thread.join().unwrap();
         calls.end(&call);
         calls.may_block();

@@ -140,7 +140,7 @@ impl Connection {
                 if was_ended.load(Ordering::SeqCst) {
                     session.close(Reason::Aborted);
                 }
-                welcome
+                welcome.into()
             });
             settle.with(outcome);
         });

@@ -73,7 +73,7 @@ impl Dispatcher {
     /// Settles the call of a token. A long result is got ready on the pool, and later events may overtake it.
     pub fn answered(self: Arc<Self>, token: i64, outcome: Outcome, is_tool_result: bool) {
         match (outcome, io_thread::handle()) {
-            (Ok(text), Ok(runtime)) if text.len() > POOL_FROM => {
+            (Ok(text), Ok(runtime)) if text.len() > POOL_FROM && !text.is_plain() => {
                 drop(runtime.spawn_blocking(move || {
                     // The call is no longer anybody else's: a panic here, which is a fault of ours, must still settle it (BR-85).
                     let text = panic::catch_unwind(|| Text::new(text, is_tool_result));

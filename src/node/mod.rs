@@ -12,7 +12,7 @@
 //! - [`wake`] — how that thread learns of them
 //! - [`pieces`] — arguments with long strings
 //! - [`scan`] — plain text in JSON strings
-//! - [`strings`], [`external`] — long strings, made off the JavaScript thread and handed over to it
+//! - [`strings`], [`unescape`], [`external`] — long strings, made off the JavaScript thread and handed over to it
 //! - [`symbols`] — what the program exports beyond Node-API
 //! - [`texts`] — the long texts of a tool's result, apart from its JSON
 //! - [`values`] — what JavaScript values were given, from their description
@@ -42,6 +42,7 @@ pub mod server;
 pub mod strings;
 pub mod symbols;
 pub mod texts;
+pub mod unescape;
 pub mod values;
 pub mod wake;
 

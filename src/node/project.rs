@@ -158,7 +158,7 @@ impl Project {
         let dispatcher = self.dispatcher.clone();
         // Settles even where the ending is lost.
         let settle = Settle::new(move |outcome| dispatcher.settled(token, outcome));
-        self.end(Reason::Closed, move || settle.with(Ok("null".to_owned())));
+        self.end(Reason::Closed, move || settle.with(Ok("null".to_owned().into())));
     }
 }
 

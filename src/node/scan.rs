@@ -5,10 +5,8 @@ use memchr::memchr2;
 
 /// What ends plain text besides a quote and a backslash: nothing,
 pub const ANY: u8 = 0;
-/// what is not ASCII,
-pub const ASCII: u8 = 1;
 /// a control character, which JSON has as an escape only.
-pub const NO_CONTROLS: u8 = 2;
+pub const NO_CONTROLS: u8 = 1;
 
 /// Where so many bytes are plain, more will be: then `memchr` is four times as fast.
 const LONG_RUN: usize = 64;
@@ -22,7 +20,6 @@ pub fn plain_length<const KIND: u8>(text: &[u8]) -> usize {
     for eight in text.chunks_exact(8) {
         let word = u64::from_le_bytes(eight.try_into().unwrap_or_default());
         let also = match KIND {
-            ASCII => word & HIGH,
             NO_CONTROLS => less(word, 0x20),
             _ => 0,
         };
@@ -41,7 +38,6 @@ pub fn plain_length<const KIND: u8>(text: &[u8]) -> usize {
 
 const fn ends<const KIND: u8>(byte: u8) -> bool {
     let also = match KIND {
-        ASCII => !byte.is_ascii(),
         NO_CONTROLS => byte < 0x20,
         _ => false,
     };
@@ -70,7 +66,6 @@ mod tests {
                     text.truncate(length);
                     text.extend([end, after, after, b'"']);
                     agrees::<ANY>(&text);
-                    agrees::<ASCII>(&text);
                     agrees::<NO_CONTROLS>(&text);
                 }
             }

@@ -334,7 +334,7 @@ impl Waiting {
         let outcome = self.blocking.wait(Duration::from_millis(ms.into()))?;
         self.end();
         Some(match outcome {
-            Ok(result) => Settled { result: Some(result), error: None },
+            Ok(result) => Settled { result: Some(result.into_string()), error: None },
             Err(error) => Settled { result: None, error: Some(error.to_json().to_string()) },
         })
     }

@@ -3,9 +3,10 @@
 
 use std::ops::Range;
 
-use memchr::memchr;
-
-use super::scan::{ASCII, plain_length};
+use super::{io_thread, unescape};
+use crate::link::POOL_FROM;
+use crate::link::result_text::ResultText;
+use crate::spare;
 
 /// One string, in a form that the engine takes as it is.
 #[derive(Debug, PartialEq, Eq)]
@@ -19,42 +20,40 @@ pub enum JsString {
 }
 
 impl JsString {
-    /// The string itself.
-    pub fn plain(text: String) -> Self {
-        let part = 0..text.len();
-        if text.is_ascii() {
-            return Self::Latin1 { bytes: text.into_bytes(), part };
-        }
-        let mut units = Units::with_capacity(text.len());
-        units.push_str(&text);
-        units.into()
+    /// The text itself.
+    pub fn plain(text: ResultText) -> Self {
+        let is_plain = text.is_plain();
+        let (bytes, part) = text.into_parts();
+        if is_plain { Self::Latin1 { bytes, part } } else { Self::of(bytes, part, unescape::Escapes::Stay) }
     }
 
     /// The string that the body of a JSON string says: a part of `bytes`, which are valid UTF-8.
     pub fn unescaped(bytes: Vec<u8>, part: Range<usize>) -> Self {
-        let body = &bytes[part.clone()];
-        if memchr(b'\\', body).is_none() && body.is_ascii() {
-            return Self::Latin1 { bytes, part };
-        }
-        let mut units = Units::with_capacity(body.len());
-        // Cut between characters, at quotes.
-        let mut rest = std::str::from_utf8(body).unwrap_or_default();
-        while !rest.is_empty() {
-            let length = plain_length::<ASCII>(rest.as_bytes());
-            units.push_ascii(&rest.as_bytes()[..length]);
-            rest = rest.get(length..).unwrap_or_default();
-            if rest.starts_with('\\') {
-                let (unit, length) = escape(rest.as_bytes());
-                units.push(unit);
-                rest = rest.get(length..).unwrap_or_default();
-            } else {
-                // Character by character up to the next escape: where there is one that is not ASCII there mostly are more.
-                let length = memchr(b'\\', rest.as_bytes()).unwrap_or(rest.len());
-                units.push_str(rest.get(..length).unwrap_or_default());
-                rest = rest.get(length..).unwrap_or_default();
+        Self::of(bytes, part, unescape::Escapes::Go)
+    }
+
+    fn of(mut bytes: Vec<u8>, part: Range<usize>, escapes: unescape::Escapes) -> Self {
+        match unescape::in_place(&mut bytes, part, escapes) {
+            Ok(part) => Self::Latin1 { bytes, part },
+            Err(units) => {
+                keep(bytes);
+                Self::Utf16(units)
             }
         }
-        units.into()
+    }
+
+    /// Keeps its memory for the next, or gives it back where nobody waits for that.
+    pub fn keep(self) {
+        match self {
+            Self::Latin1 { bytes, .. } => keep(bytes),
+            // Giving 10 MB back to the system takes a millisecond.
+            Self::Utf16(units) if units.capacity() > POOL_FROM / 2 => {
+                if let Ok(runtime) = io_thread::handle() {
+                    drop(runtime.spawn_blocking(move || drop(units)));
+                }
+            }
+            Self::Utf16(_) => {}
+        }
     }
 
     /// Its length for JavaScript: UTF-16 units.
@@ -74,84 +73,10 @@ impl JsString {
     }
 }
 
-/// One byte a character for as long as that can hold them.
-struct Units {
-    latin1: Vec<u8>,
-    /// In place of `latin1`, from the first character on that is beyond U+00FF.
-    utf16: Option<Vec<u16>>,
-    capacity: usize,
-}
-
-impl Units {
-    fn with_capacity(capacity: usize) -> Self {
-        Self { latin1: Vec::with_capacity(capacity), utf16: None, capacity }
+fn keep(bytes: Vec<u8>) {
+    if let Ok(runtime) = io_thread::handle() {
+        spare::keep(bytes, &runtime);
     }
-
-    fn push_ascii(&mut self, text: &[u8]) {
-        match &mut self.utf16 {
-            Some(units) => units.extend(text.iter().copied().map(u16::from)),
-            None => self.latin1.extend_from_slice(text),
-        }
-    }
-
-    fn push_str(&mut self, text: &str) {
-        if let Some(units) = &mut self.utf16 {
-            units.extend(text.encode_utf16());
-        // What begins a character from U+0100 on.
-        } else if text.bytes().all(|byte| byte < 0xc4) {
-            self.latin1.extend(text.chars().map(|character| character as u8));
-        } else {
-            self.widened().extend(text.encode_utf16());
-        }
-    }
-
-    fn push(&mut self, unit: u16) {
-        match (&mut self.utf16, u8::try_from(unit)) {
-            (Some(units), _) => units.push(unit),
-            (None, Ok(byte)) => self.latin1.push(byte),
-            (None, Err(_)) => self.widened().push(unit),
-        }
-    }
-
-    fn widened(&mut self) -> &mut Vec<u16> {
-        let (latin1, capacity) = (std::mem::take(&mut self.latin1), self.capacity);
-        self.utf16.get_or_insert_with(|| {
-            let mut units = Vec::with_capacity(capacity);
-            units.extend(latin1.iter().copied().map(u16::from));
-            units
-        })
-    }
-}
-
-impl From<Units> for JsString {
-    fn from(units: Units) -> Self {
-        if let Some(mut utf16) = units.utf16 {
-            // Reserved for one unit a byte: CJK text needs a third of it, and is kept for as long as somebody has the string.
-            utf16.shrink_to_fit();
-            return Self::Utf16(utf16);
-        }
-        let part = 0..units.latin1.len();
-        Self::Latin1 { bytes: units.latin1, part }
-    }
-}
-
-/// The UTF-16 unit that an escape stands for, and the length of the escape, which is valid.
-fn escape(text: &[u8]) -> (u16, usize) {
-    let unit = match text.get(1) {
-        Some(b'n') => b'\n',
-        Some(b't') => b'\t',
-        Some(b'r') => b'\r',
-        Some(b'b') => 0x08,
-        Some(b'f') => 0x0c,
-        Some(b'u') => {
-            let digits = text.get(2..6).and_then(|digits| std::str::from_utf8(digits).ok());
-            let unit = digits.and_then(|digits| u16::from_str_radix(digits, 16).ok());
-            return (unit.unwrap_or(0xfffd), 6);
-        }
-        Some(itself) => *itself,
-        None => return (u16::from(b'\\'), 1),
-    };
-    (u16::from(unit), 2)
 }
 
 #[cfg(test)]
@@ -217,11 +142,9 @@ mod tests {
 
     #[test]
     fn json_text_keeps_its_escapes() {
-        assert_eq!(JsString::plain(r#"{"a":"\n"}"#.into()).to_text(), r#"{"a":"\n"}"#);
-        assert_eq!(JsString::plain(r#"["ü\n"]"#.into()).to_text(), r#"["ü\n"]"#);
-        assert_eq!(
-            JsString::plain(r#"["完"]"#.into()),
-            JsString::Utf16(r#"["完"]"#.encode_utf16().collect())
-        );
+        let plain = |text: &str| JsString::plain(text.into());
+        assert_eq!(plain(r#"{"a":"\n"}"#).to_text(), r#"{"a":"\n"}"#);
+        assert_eq!(plain(r#"["ü\n"]"#).to_text(), r#"["ü\n"]"#);
+        assert_eq!(plain(r#"["完"]"#), JsString::Utf16(r#"["完"]"#.encode_utf16().collect()));
     }
 }

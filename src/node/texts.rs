@@ -8,9 +8,7 @@ use std::ops::Range;
 
 use super::scan::{ANY, plain_length};
 use super::strings::JsString;
-
-/// Shorter texts are not worth an array, nor a string outside of V8's heap.
-pub const LONG: usize = 32 * 1024;
+use crate::link::result_text::{LONG, LongString, ResultText};
 
 /// A result without its long texts.
 #[derive(Debug, PartialEq, Eq)]
@@ -21,35 +19,55 @@ pub struct Cut {
 }
 
 /// Cuts the long texts of the items of `content` out of `result`; gives it back where there are none. `result` is valid JSON.
-pub fn cut(result: String) -> Result<Cut, String> {
-    let Some(found) = find(result.as_bytes()).filter(|found| !found.is_empty()) else { return Err(result) };
-    let mut json =
-        String::with_capacity(result.len() - found.iter().map(|(_, text)| text.len()).sum::<usize>());
-    let mut at = 0;
-    for (_, text) in &found {
-        json.push_str(result.get(at..text.start).unwrap_or_default());
-        at = text.end;
+pub fn cut(result: ResultText) -> Result<Cut, ResultText> {
+    let Some(found) = find(&result).filter(|found| !found.is_empty()) else { return Err(result) };
+    let (line, part) = result.into_parts();
+    let mut json = Vec::with_capacity(part.len() - found.iter().map(|text| text.body.len()).sum::<usize>());
+    let mut at = part.start;
+    for text in &found {
+        json.extend_from_slice(&line[at..text.body.start]);
+        at = text.body.end;
     }
-    json.push_str(result.get(at..).unwrap_or_default());
+    json.extend_from_slice(&line[at..part.end]);
+    // Cut at quotes, what was UTF-8 still is.
+    let json = String::from_utf8(json).unwrap_or_default();
     // The only one, as it mostly is, takes over the memory of the result.
-    if let [(index, text)] = &found[..] {
-        return Ok(Cut {
-            json,
-            texts: vec![(*index, JsString::unescaped(result.into_bytes(), text.clone()))],
-        });
+    if let [text] = &found[..] {
+        return Ok(Cut { json, texts: vec![(text.index, text.of(line, text.body.clone()))] });
     }
-    let texts = found.into_iter().map(|(index, text)| {
-        let text = result.as_bytes()[text].to_vec();
-        let whole = 0..text.len();
-        (index, JsString::unescaped(text, whole))
+    let texts = found.into_iter().map(|text| {
+        let body = line[text.body.clone()].to_vec();
+        let whole = 0..body.len();
+        (text.index, text.of(body, whole))
     });
     Ok(Cut { json, texts: texts.collect() })
 }
 
-/// Where the long texts stand, without their quotes. `None` where a key is written in escapes or comes twice, for then the last one would
-/// count; and where most of the result is something else, which has to be parsed anyway.
-fn find(json: &[u8]) -> Option<Vec<(u32, Range<usize>)>> {
-    let mut reader = Reader { json, at: 0 };
+/// A text that is to be cut out.
+struct Found {
+    /// Of its item in `content`.
+    index: u32,
+    /// Without its quotes.
+    body: Range<usize>,
+    is_plain: bool,
+}
+
+impl Found {
+    fn of(&self, bytes: Vec<u8>, part: Range<usize>) -> JsString {
+        if self.is_plain { JsString::Latin1 { bytes, part } } else { JsString::unescaped(bytes, part) }
+    }
+}
+
+/// Where the long texts stand. `None` where a key is written in escapes or comes twice, for then the last one would count; and where most of
+/// the result is something else, which has to be parsed anyway.
+fn find(result: &ResultText) -> Option<Vec<Found>> {
+    let (line, part, seen) = result.parts();
+    let is_most = |length: usize| length >= part.len() / 2;
+    let strings = seen.map(|seen| &*seen.strings);
+    if strings.is_some_and(|strings| !is_most(strings.iter().map(|string| string.body.len()).sum())) {
+        return None;
+    }
+    let mut reader = Reader { json: line.get(..part.end)?, at: part.start, strings };
     let mut found = None;
     loop {
         match reader.next_key(b"content")? {
@@ -57,8 +75,8 @@ fn find(json: &[u8]) -> Option<Vec<(u32, Range<usize>)>> {
             Key::Other => reader.skip_value()?,
             Key::Named => {
                 let texts = reader.long_texts()?;
-                let length: usize = texts.iter().map(|(_, text)| text.len()).sum();
-                if length < json.len() / 2 || found.replace(texts).is_some() {
+                if !is_most(texts.iter().map(|text| text.body.len()).sum()) || found.replace(texts).is_some()
+                {
                     return None;
                 }
             }
@@ -79,6 +97,8 @@ enum Key {
 struct Reader<'a> {
     json: &'a [u8],
     at: usize,
+    /// The long ones, where they are known: nobody has to look for their ends again.
+    strings: Option<&'a [LongString]>,
 }
 
 impl Reader<'_> {
@@ -106,7 +126,7 @@ impl Reader<'_> {
     }
 
     /// The long texts of the items of an array.
-    fn long_texts(&mut self) -> Option<Vec<(u32, Range<usize>)>> {
+    fn long_texts(&mut self) -> Option<Vec<Found>> {
         let mut texts = Vec::new();
         if self.peek()? != b'[' {
             return None;
@@ -116,9 +136,10 @@ impl Reader<'_> {
             match self.peek()? {
                 b']' => break,
                 b'{' => {
-                    let text = self.text()?;
-                    if text.len() >= LONG {
-                        texts.push((index, text));
+                    let body = self.text()?;
+                    if body.len() >= LONG {
+                        let is_plain = self.known(body.start).is_some_and(|string| string.is_plain);
+                        texts.push(Found { index, body, is_plain });
                     }
                 }
                 _ => self.skip_value()?,
@@ -149,6 +170,10 @@ impl Reader<'_> {
     /// The body of a string.
     fn string(&mut self) -> Option<Range<usize>> {
         let start = self.at + 1;
+        if let Some(body) = self.known(start).map(|string| string.body.clone()) {
+            self.at = body.end + 1;
+            return Some(body);
+        }
         self.at = start;
         loop {
             self.at += plain_length::<ANY>(self.json.get(self.at..)?);
@@ -159,6 +184,12 @@ impl Reader<'_> {
         }
         self.at += 1;
         Some(start..self.at - 1)
+    }
+
+    /// The long string whose body starts there.
+    fn known(&self, start: usize) -> Option<&LongString> {
+        let strings = self.strings?;
+        strings.binary_search_by_key(&start, |string| string.body.start).ok().map(|index| &strings[index])
     }
 
     fn skip_value(&mut self) -> Option<()> {
@@ -200,6 +231,7 @@ mod tests {
     #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
     use super::*;
+    use crate::link::envelope::{Message, parse_owned};
 
     /// What JavaScript makes of a cut result: the texts back in their places.
     fn put_back(cut: &Cut) -> serde_json::Value {
@@ -210,6 +242,15 @@ mod tests {
             *place = text.to_text().into();
         }
         result
+    }
+
+    /// The result as it comes: its long strings are known, or are not.
+    fn both(json: &str) -> [ResultText; 2] {
+        let line = format!(r#"{{"id":1,"result":{json}}}"#).into_bytes();
+        let Ok(messages) = parse_owned(line) else { panic!("{json}") };
+        let [Message::Result { result, .. }] = &messages[..] else { panic!("{json}") };
+        assert_eq!(&**result, json.trim());
+        [result.clone(), ResultText::from(json.to_owned())]
     }
 
     fn long(character: &str) -> String {
@@ -236,9 +277,11 @@ mod tests {
             ),
         ] {
             let whole: serde_json::Value = serde_json::from_str(&json).unwrap();
-            let cut = cut(json).unwrap();
-            assert!(cut.json.len() < 300, "{}", cut.json);
-            assert_eq!(put_back(&cut), whole);
+            for result in both(&json) {
+                let cut = cut(result).unwrap();
+                assert!(cut.json.len() < 300, "{}", cut.json);
+                assert_eq!(put_back(&cut), whole);
+            }
         }
     }
 
@@ -263,7 +306,9 @@ mod tests {
             // Has to be parsed anyway.
             format!(r#"{{"content":[{{"text":"{a}"}}],"structuredContent":["{a}","{a}"]}}"#),
         ] {
-            assert_eq!(cut(json.clone()).unwrap_err(), json);
+            for result in both(&json) {
+                assert_eq!(&*cut(result).unwrap_err(), json);
+            }
         }
     }
 }

@@ -11,8 +11,9 @@ pub use tokio::net::unix::pipe::{Receiver as Output, Sender as Input};
 /// An end as a spawn gives it.
 pub type End = OwnedFd;
 
+/// 30 MB took 25.1 ms with 256 KiB, 22.8 with this and 22.0 with twice as much (measured).
 #[cfg(target_os = "linux")]
-const WIDE: usize = 256 * 1024;
+const WIDE: usize = 512 * 1024;
 
 /// The way to a server's stdin. Within the runtime.
 pub fn input(end: End) -> io::Result<Input> {

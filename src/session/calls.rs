@@ -14,9 +14,10 @@ use tokio::time::Instant;
 
 use crate::error::{ErrorCode, McpError};
 use crate::link::envelope::AnswerId;
+use crate::link::result_text::ResultText;
 
 /// The outcome of one call: the text of its result.
-pub type Outcome = Result<String, McpError>;
+pub type Outcome = Result<ResultText, McpError>;
 
 /// Who waits for a call. Dropped without an outcome, it settles with `ERR_MCP_INTERNAL`: no path, not even a panic, leaves a promise open.
 pub struct Settle(Option<Box<dyn FnOnce(Outcome) + Send>>);

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use serde_json::Value;
 
-use super::calls::{Outcome, Terms};
+use super::calls::Terms;
 use super::handshake::Negotiated;
 use super::{Event, Shared, wire};
 use crate::error::{ErrorCode, McpError};
@@ -77,7 +77,7 @@ pub(super) async fn list(shared: &Shared, terms: Terms, given: Option<&str>) -> 
             }
             Err(error) => return Err(error),
         };
-        (listed, cursor) = listed.with(page).await?;
+        (listed, cursor) = listed.with(page.into_string()).await?;
         if cursor.is_none() {
             return Ok(listed.finish(shared));
         }
@@ -230,7 +230,7 @@ impl Shared {
     }
 
     /// Lists again, after the listing under way: what is listed is what may be called.
-    pub(super) async fn list_again(&self, terms: Terms, meta: Option<&str>) -> Outcome {
+    pub(super) async fn list_again(&self, terms: Terms, meta: Option<&str>) -> Result<String, McpError> {
         let timeout = terms.timeout.unwrap_or(self.timeout);
         let total = terms.total.filter(|total| *total < timeout);
         let (time, bound) = total.map_or((timeout, "timeout"), |total| (total, "maxTotalTimeout"));

@@ -180,7 +180,7 @@ impl Session {
         let (terms, meta) = (asked.terms, asked.meta.map(str::to_owned));
         let task = self.0.runtime.spawn(async move {
             let outcome = shared.list_again(terms, meta.as_deref()).await;
-            settle.with(outcome);
+            settle.with(outcome.map(Into::into));
         });
         task.abort_handle()
     }

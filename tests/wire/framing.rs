@@ -6,7 +6,8 @@ use std::task::{Context, Poll, Waker};
 
 use serde_json::Value;
 use serde_json::value::RawValue;
-use workflow_mcp::link::envelope::{AnswerId, Line, Message, parse};
+use workflow_mcp::link::envelope::{AnswerId, Line, Message, parse, parse_outlined};
+use workflow_mcp::link::outline::Outline;
 use workflow_mcp::link::stdio::intake::Intake;
 use workflow_mcp::link::stdio::noise::Noise;
 use workflow_mcp::link::stdio::oversize::IdFinder;
@@ -115,12 +116,15 @@ fn now<T>(future: impl Future<Output = T>) -> T {
 fn check_line(line: &str) {
     let line = line.trim_matches([' ', '\t', '\r', '\n', '\u{feff}']);
     let parsed = parse(line);
+    check_outline(line, &parsed);
     if let Line::Messages(messages) = &parsed {
         for message in messages {
-            if let Message::Result { result: text, .. } | Message::Notification { params: text, .. } = message
-            {
-                assert!(serde_json::from_str::<&RawValue>(text).is_ok(), "no JSON came of it: {line}");
-            }
+            let text = match message {
+                Message::Result { result, .. } => &**result,
+                Message::Notification { params, .. } => params,
+                _ => continue,
+            };
+            assert!(serde_json::from_str::<&RawValue>(text).is_ok(), "no JSON came of it: {line}");
         }
     }
     let Ok(Value::Object(object)) = serde_json::from_str(line) else { return };
@@ -155,6 +159,15 @@ fn check_line(line: &str) {
             several => panic!("{line} is {} messages", several.len()),
         },
     }
+}
+
+/// A line that is read while it comes, as long ones are, is read as any other.
+fn check_outline(line: &str, parsed: &Line) {
+    let mut outline = Outline::default();
+    outline.read(&line.as_bytes()[..line.len() / 2]);
+    outline.read(line.as_bytes());
+    let outlined = parse_outlined(line.as_bytes().to_vec(), outline).map_or(Line::Noise, Line::Messages);
+    assert_eq!(outlined, *parsed, "{line}");
 }
 
 /// The id of a line that is thrown away as it streams by is the id that it has.

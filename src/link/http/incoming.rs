@@ -22,8 +22,7 @@ impl Client {
     /// Takes the messages of one body or event. `asked`: the request it came for, with its id; the stand-in is that one's, once its
     /// answer is there.
     pub(super) async fn take(&self, asked: Option<(&Arc<Outgoing>, u64)>, body: Vec<u8>) -> Option<Standin> {
-        let Ok(messages) = off_thread(body.len(), || envelope::parse_owned(envelope::decoded(body))).await?
-        else {
+        let Ok(messages) = off_thread(body.len(), || envelope::parse_owned(body)).await? else {
             return None;
         };
         let mut standin = None;
@@ -57,7 +56,7 @@ impl Client {
                 // It goes up when rmcp has said which tools it can make headers for.
                 let made = off_thread(result.len(), move || (standin::listed(id, &result), result)).await;
                 let (standin, result) = made.ok_or(Failed)?;
-                lock(&self.0.lists).insert(id, result);
+                lock(&self.0.lists).insert(id, result.into_string());
                 Ok(standin)
             }
             Message::Result { result, .. } => {
@@ -128,7 +127,7 @@ impl Client {
         }
         let outgoing = lock(&self.0.requests).get(&id).cloned();
         if let Some(outgoing) = outgoing {
-            self.deliver(&outgoing, id, Message::Result { id: AnswerId::Number(id), result });
+            self.deliver(&outgoing, id, Message::Result { id: AnswerId::Number(id), result: result.into() });
         }
     }
 }

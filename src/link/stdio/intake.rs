@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::lines::{Chunk, Lines};
 use super::noise::Noise;
 use crate::error::{ErrorCode, McpError};
-use crate::link::envelope;
+use crate::link::envelope::{self, Message};
+use crate::link::outline::Outline;
 use crate::link::{Arrival, POOL_FROM, Receiver};
 
 pub struct Intake {
@@ -37,7 +38,8 @@ impl Intake {
     pub async fn deliver(&mut self, receiver: &dyn Receiver) -> Result<(), McpError> {
         while let Some(chunk) = self.lines.next_chunk() {
             match chunk {
-                Chunk::Line(line) => self.line(line, receiver).await,
+                Chunk::Line(line) => self.heard(envelope::parse_owned(line), receiver),
+                Chunk::Long(line, outline) => self.long(line, *outline, receiver).await,
                 Chunk::TooLarge { id: Some(id) } => {
                     receiver.arrived(Arrival::TooLarge { id, limit: self.limit });
                 }
@@ -55,21 +57,26 @@ impl Intake {
     /// Hands up an unterminated last line, after the end of the input.
     pub async fn finish(&mut self, receiver: &dyn Receiver) {
         if let Some(rest) = self.lines.rest() {
-            self.line(rest, receiver).await;
+            self.long(rest, Outline::default(), receiver).await;
         }
     }
 
-    async fn line(&self, line: Vec<u8>, receiver: &dyn Receiver) {
-        let messages = if line.len() > POOL_FROM {
-            match tokio::task::spawn_blocking(|| envelope::parse_owned(envelope::decoded(line))).await {
+    /// One line, on the pool where there is much left to do.
+    async fn long(&self, line: Vec<u8>, outline: Outline, receiver: &dyn Receiver) {
+        let messages = if line.len() > POOL_FROM && !outline.is_plain() {
+            match tokio::task::spawn_blocking(|| envelope::parse_outlined(line, outline)).await {
                 Ok(messages) => messages,
                 // Ends the link, which settles the call that the message may have answered.
                 Err(lost) if lost.is_panic() => std::panic::resume_unwind(lost.into_panic()),
                 Err(_) => return,
             }
         } else {
-            envelope::parse_owned(envelope::decoded(line))
+            envelope::parse_outlined(line, outline)
         };
+        self.heard(messages, receiver);
+    }
+
+    fn heard(&self, messages: Result<Vec<Message>, String>, receiver: &dyn Receiver) {
         match messages {
             Ok(messages) => {
                 for message in messages {

@@ -5,12 +5,15 @@ use std::fmt;
 use memchr::memchr;
 
 use super::oversize::IdFinder;
+use crate::link::outline::{OUTLINE_FROM, Outline};
+use crate::spare;
 
 /// What one newline completed.
-#[derive(PartialEq, Eq)]
 pub enum Chunk {
     /// One line without its newline. May be blank.
     Line(Vec<u8>),
+    /// A long one, and what was seen of it while it came.
+    Long(Vec<u8>, Box<Outline>),
     /// A line over the limit went by; `id` is what it answers, when that could be found.
     TooLarge { id: Option<String> },
 }
@@ -19,6 +22,7 @@ impl fmt::Debug for Chunk {
     /// How much there is: nothing is redacted yet.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Long(line, _) => write!(formatter, "Long({} bytes)", line.len()),
             Self::Line(line) => write!(formatter, "Line({} bytes)", line.len()),
             Self::TooLarge { id } => write!(formatter, "TooLarge {{ with id: {} }}", id.is_some()),
         }
@@ -46,6 +50,8 @@ pub struct Lines {
     start: usize,
     /// Up to where `buffer` was searched for a newline.
     searched: usize,
+    /// Of the line that is coming, once it is long.
+    outline: Outline,
     skipping: Option<Skipping>,
 }
 
@@ -58,7 +64,7 @@ struct Skipping {
 impl Lines {
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        Self { limit, buffer: Vec::new(), start: 0, searched: 0, skipping: None }
+        Self { limit, buffer: Vec::new(), start: 0, searched: 0, outline: Outline::default(), skipping: None }
     }
 
     /// Where the next bytes are to be appended, with room reserved.
@@ -70,6 +76,13 @@ impl Lines {
             if self.buffer.is_empty() && self.buffer.capacity() > KEEP_CAPACITY {
                 self.buffer = Vec::new();
             }
+        }
+        let wanted = self.buffer.len() + READ_SIZE;
+        if self.buffer.capacity() < wanted
+            && let Some(mut roomy) = spare::take(wanted)
+        {
+            roomy.extend_from_slice(&self.buffer);
+            self.buffer = roomy;
         }
         self.buffer.reserve(READ_SIZE);
         &mut self.buffer
@@ -88,6 +101,8 @@ impl Lines {
             self.searched = self.buffer.len();
             if self.skipping.is_some() || self.buffer.len() - self.start > self.limit {
                 self.skip_to(self.buffer.len());
+            } else if self.buffer.len() - self.start >= OUTLINE_FROM {
+                self.outline.read(&self.buffer[self.start..]);
             }
             return None;
         };
@@ -99,8 +114,13 @@ impl Lines {
             }
             let id = self.skipping.take().and_then(|skipping| skipping.finder.finish());
             Chunk::TooLarge { id }
-        } else if end - self.start > HAND_OVER_FROM {
-            return Some(Chunk::Line(self.take_line(end)));
+        } else if end - self.start >= OUTLINE_FROM {
+            let mut outline = Box::new(std::mem::take(&mut self.outline));
+            outline.read(&self.buffer[self.start..end]);
+            if end - self.start > HAND_OVER_FROM {
+                return Some(Chunk::Long(self.take_line(end), outline));
+            }
+            Chunk::Long(self.buffer[self.start..end].to_vec(), outline)
         } else {
             Chunk::Line(self.buffer[self.start..end].to_vec())
         };
@@ -115,6 +135,10 @@ impl Lines {
         let mut line = std::mem::replace(&mut self.buffer, rest);
         line.truncate(end);
         line.drain(..self.start);
+        // What grew by doubling, or was another's; a little more than this one needed is what the next may need.
+        if line.capacity() > line.len() + line.len() / 4 {
+            line.shrink_to(line.len() + READ_SIZE);
+        }
         self.start = 0;
         self.searched = 0;
         line
@@ -136,6 +160,7 @@ impl Lines {
     }
 
     fn skip_to(&mut self, end: usize) {
+        self.outline = Outline::default();
         let skipping = self.skipping.get_or_insert_default();
         skipping.finder.feed(&self.buffer[self.start..end]);
         skipping.length += end - self.start;
@@ -148,18 +173,34 @@ impl Lines {
 mod tests {
     use super::*;
 
-    fn chunks(limit: usize, pieces: &[&[u8]]) -> (Vec<Chunk>, Lines) {
+    /// A chunk without its outline.
+    #[derive(Debug, PartialEq)]
+    enum Plain {
+        Line(Vec<u8>),
+        TooLarge { id: Option<String> },
+    }
+
+    impl From<Chunk> for Plain {
+        fn from(chunk: Chunk) -> Self {
+            match chunk {
+                Chunk::Line(line) | Chunk::Long(line, _) => Self::Line(line),
+                Chunk::TooLarge { id } => Self::TooLarge { id },
+            }
+        }
+    }
+
+    fn chunks(limit: usize, pieces: &[&[u8]]) -> (Vec<Plain>, Lines) {
         let mut lines = Lines::new(limit);
         let mut all = Vec::new();
         for piece in pieces {
             lines.space().extend_from_slice(piece);
-            all.extend(std::iter::from_fn(|| lines.next_chunk()));
+            all.extend(std::iter::from_fn(|| lines.next_chunk().map(Plain::from)));
         }
         (all, lines)
     }
 
-    fn line(text: &str) -> Chunk {
-        Chunk::Line(text.as_bytes().to_vec())
+    fn line(text: &str) -> Plain {
+        Plain::Line(text.as_bytes().to_vec())
     }
 
     #[test]
@@ -174,7 +215,7 @@ mod tests {
     #[test]
     fn a_line_over_the_limit_costs_itself_alone_and_tells_its_id() {
         let long = format!("{{\"result\":\"{}\",\"id\":5}}\nnext\n", "x".repeat(50));
-        let expected = [Chunk::TooLarge { id: Some("5".into()) }, line("next")];
+        let expected = [Plain::TooLarge { id: Some("5".into()) }, line("next")];
         assert_eq!(chunks(20, &[long.as_bytes()]).0, expected);
         let bytewise: Vec<&[u8]> = long.as_bytes().chunks(1).collect();
         let (all, lines) = chunks(20, &bytewise);
@@ -197,7 +238,7 @@ mod tests {
         let mut lines = Lines::new(1000);
         for _ in 0..100 {
             lines.space().extend_from_slice(&[b'x'; 100]);
-            assert_eq!(lines.next_chunk(), None);
+            assert!(lines.next_chunk().is_none());
             assert!(lines.buffer.len() <= 1100);
         }
         assert!(lines.is_endless());

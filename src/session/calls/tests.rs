@@ -19,10 +19,10 @@ fn each_answer_reaches_its_own_call() {
     let calls = Calls::default();
     let pending: Vec<_> = (0..100).map(|_| begin(&calls, terms(60_000))).collect();
     for (id, _) in pending.iter().rev() {
-        calls.answered(&AnswerId::Number(id.unwrap()), Ok(id.unwrap().to_string()));
+        calls.answered(&AnswerId::Number(id.unwrap()), Ok(id.unwrap().to_string().into()));
     }
     for (id, outcome) in pending {
-        assert_eq!(outcome.recv().unwrap().unwrap(), id.unwrap().to_string());
+        assert_eq!(*outcome.recv().unwrap().unwrap(), id.unwrap().to_string());
     }
     assert_eq!(calls.counts(), (0, 100, 0));
 }
@@ -129,7 +129,7 @@ fn a_call_that_is_sent_again_is_one_call_under_both_ids() {
     assert_eq!(calls.again(1), None);
     // The late answer to the first is nobody's.
     calls.answered(&AnswerId::Number(again), Ok("{}".into()));
-    assert_eq!(answered.recv().unwrap().unwrap(), "{}");
+    assert_eq!(&*answered.recv().unwrap().unwrap(), "{}");
     let (id, _given_up) = begin(&calls, terms(60_000));
     let again = calls.again(id.unwrap()).unwrap();
     let (known, settle) = calls.withdraw(id.unwrap()).unwrap();

@@ -41,7 +41,7 @@ pub(crate) enum Expected {
 impl Expected {
     pub(crate) fn check(&self, slot: &Slot, method: &str) {
         match (self, &slot.outcome) {
-            (Self::Result(result), Some(Ok(outcome))) => assert_eq!(result, outcome, "{method}"),
+            (Self::Result(result), Some(Ok(outcome))) => assert_eq!(*result, **outcome, "{method}"),
             (Self::Error(code), Some(Err(error))) => assert_eq!(*code, error.code, "{method}"),
             (Self::Nothing, None) | (Self::Unknown, _) => {}
             (_, outcome) => panic!("an answer to {method} led to {outcome:?}"),

@@ -1,0 +1,114 @@
+//! Memory of large messages, kept a moment for the next: fresh pages cost more than the copy into them, and giving them back holds up the
+//! thread that collects garbage meanwhile.
+
+use std::mem;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::runtime::Handle;
+
+/// Less is the allocator's own business.
+const FROM: usize = 512 * 1024;
+
+/// As much may wait for use.
+const BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// What nobody has used for so long goes back to the system,
+const KEPT: Duration = Duration::from_secs(1);
+/// one after the other: a process whose memory is being unmapped waits for that when it needs some.
+const STEP: Duration = Duration::from_millis(20);
+
+static SPARE: Mutex<Spare> = Mutex::new(Spare { buffers: Vec::new(), bytes: 0, is_watched: false });
+
+struct Spare {
+    /// Each empty, with the time it was put here; the last one is the youngest.
+    buffers: Vec<(Vec<u8>, Instant)>,
+    bytes: usize,
+    /// Somebody gives back what is not used.
+    is_watched: bool,
+}
+
+/// An empty buffer with room for so many bytes, if there is one.
+#[must_use]
+pub fn take(room: usize) -> Option<Vec<u8>> {
+    if room < FROM || cfg!(feature = "slow-paths") {
+        return None;
+    }
+    let mut spare = lock();
+    let index = spare.buffers.iter().rposition(|(buffer, _)| buffer.capacity() >= room)?;
+    let (buffer, _) = spare.buffers.remove(index);
+    spare.bytes -= buffer.capacity();
+    Some(buffer)
+}
+
+/// Keeps the memory of a buffer, if it is a large one, until it is used or given back on the pool of `runtime`.
+pub fn keep(mut buffer: Vec<u8>, runtime: &Handle) {
+    if buffer.capacity() < FROM {
+        return;
+    }
+    buffer.clear();
+    let mut spare = lock();
+    spare.bytes += buffer.capacity();
+    spare.buffers.push((buffer, Instant::now()));
+    if !mem::replace(&mut spare.is_watched, true) {
+        drop(spare);
+        runtime.spawn(give_back());
+    }
+}
+
+/// Gives back what is too old or too much, until nothing is left.
+async fn give_back() {
+    let mut wait = STEP;
+    loop {
+        tokio::time::sleep(wait).await;
+        let unused = {
+            let mut spare = lock();
+            let Some((_, since)) = spare.buffers.first() else {
+                spare.is_watched = false;
+                return;
+            };
+            let left = KEPT.saturating_sub(since.elapsed());
+            if spare.bytes <= BYTES_MAX && !left.is_zero() {
+                // Soon enough to see that there are too many.
+                wait = left.min(KEPT / 10);
+                continue;
+            }
+            wait = STEP;
+            let (unused, _) = spare.buffers.remove(0);
+            spare.bytes -= unused.capacity();
+            unused
+        };
+        drop(tokio::task::spawn_blocking(move || drop(unused)));
+    }
+}
+
+fn lock() -> MutexGuard<'static, Spare> {
+    SPARE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(all(test, not(feature = "slow-paths")))]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_large_buffer_is_used_again_or_given_back() {
+        let runtime = Handle::current();
+        let large = Vec::with_capacity(FROM);
+        let place = large.as_ptr();
+        keep(large, &runtime);
+        keep(Vec::with_capacity(FROM - 1), &runtime);
+        assert!(take(FROM + 1).is_none(), "it has no room for this");
+        let again = take(FROM).unwrap();
+        assert!(again.is_empty());
+        assert_eq!(again.as_ptr(), place);
+        assert!(take(FROM).is_none());
+        keep(again, &runtime);
+        std::thread::sleep(KEPT);
+        while lock().is_watched {
+            tokio::time::sleep(STEP).await;
+        }
+        assert!(take(FROM).is_none());
+    }
+}
