@@ -2,7 +2,16 @@
 
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -171,6 +180,42 @@ test('a binary that cannot be loaded is named; one that has come since is loaded
   symlinkSync(binary, place)
   assert.deepEqual(await copy.normalizeMcpServers([]), [])
 })
+
+test('the binary of a package of its own is found, at once and by the generated loader', async t => {
+  await workflow.normalizeMcpServers([])
+  const folder = published(t)
+  const [binary] = Object.keys(require.cache).filter(path => /workflow-mcp[^/\\]*\.node$/.test(path))
+  const file = binary.slice(root.length)
+  const own = join(
+    folder,
+    'node_modules',
+    file.replace(/\.node$/, '').replace('workflow-mcp.', 'workflow-mcp-'),
+  )
+  mkdirSync(own, { recursive: true })
+  writeFileSync(join(own, 'package.json'), JSON.stringify({ main: file, version: '0.1.0' }))
+  symlinkSync(binary, join(own, file))
+  const loads = (env = {}) =>
+    execFileSync(
+      process.execPath,
+      [
+        '-e',
+        `require(process.argv[1]).normalizeMcpServers([]).then(list => {
+          console.log(list.length, Object.keys(require.cache).some(path => path.endsWith('binding.js')))
+        })`,
+        folder,
+      ],
+      { env: { ...process.env, ...env }, encoding: 'utf8' },
+    ).trim()
+  const { glibcVersionRuntime } = process.report.getReport().header
+  // Only where there can be no doubt which C library it is.
+  const atOnce = process.platform !== 'linux' || (glibcVersionRuntime && !hasMuslLoader())
+  assert.equal(loads({ NAPI_RS_NATIVE_LIBRARY_PATH: '' }), `0 ${!atOnce}`)
+  assert.equal(loads({ NAPI_RS_NATIVE_LIBRARY_PATH: binary }), '0 true')
+})
+
+function hasMuslLoader() {
+  return readdirSync('/lib').some(name => name.startsWith('ld-musl-'))
+}
 
 // ───────────────────────────── several environments ─────────────────────────────
 

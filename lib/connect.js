@@ -1,7 +1,5 @@
 'use strict'
 
-const { isAbortSignal, onAbort } = require('./aborts.js')
-const { invalidArgument } = require('./errors.js')
 const { deepFreeze } = require('./freeze.js')
 const { textOf, theHost } = require('./host.js')
 
@@ -24,7 +22,7 @@ async function connectMcpServers(definitions, options) {
   const { signal, callbacks } = asked(options)
   const abandon = new AbortController()
   if (signal?.aborted) throw signal.reason
-  const unlisten = signal && onAbort(signal, () => abandon.abort(signal.reason))
+  const unlisten = signal && require('./aborts.js').onAbort(signal, () => abandon.abort(signal.reason))
   const starts = ids.map((id, index) => connect(host, plans, index, id, abandon.signal, callbacks))
   // All or nothing: the first failure ends the others' starts, and they are not waited for before they are told.
   if (!plans.partial) for (const start of starts) start.catch(reason => abandon.abort(reason))
@@ -77,8 +75,9 @@ function asked(options) {
   if (options === undefined || options === null) return { callbacks: {} }
   // Own properties, as they were judged: what an object inherits was not.
   const { signal, onStderr, onLog, onToolsChanged, onWarning, onClose } = { ...options }
-  if (signal !== undefined && !isAbortSignal(signal))
-    throw invalidArgument('options.signal', 'must be an AbortSignal')
+  // Loaded only where there is one.
+  if (signal !== undefined && !require('./aborts.js').isAbortSignal(signal))
+    throw require('./errors.js').invalidArgument('options.signal', 'must be an AbortSignal')
   return { signal, callbacks: { onStderr, onLog, onToolsChanged, onWarning, onClose } }
 }
 

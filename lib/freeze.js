@@ -9,9 +9,15 @@ function deepFreeze(root) {
   const waiting = [root]
   while (waiting.length > 0) {
     const value = waiting.pop()
+    if (Array.isArray(value)) {
+      for (let index = 0; index < value.length; index++)
+        if (isReference(value[index])) waiting.push(value[index])
+    } else {
+      // Their values as an array, and an iterator over it, took half as long again: a list of tools has 100,000 of these.
+      const keys = Object.keys(value)
+      for (let at = 0; at < keys.length; at++) if (isReference(value[keys[at]])) waiting.push(value[keys[at]])
+    }
     Object.freeze(value)
-    const members = Array.isArray(value) ? value : Object.values(value)
-    for (const member of members) if (isReference(member)) waiting.push(member)
   }
   return root
 }

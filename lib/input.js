@@ -48,7 +48,7 @@ function describe(value) {
 function description(value, depth) {
   switch (typeof value) {
     case 'string':
-      return LONE_SURROGATE.test(value) ? { t: 'a string that is not well-formed Unicode' } : value
+      return isWellFormed(value) ? value : { t: 'a string that is not well-formed Unicode' }
     case 'number':
       return Number.isFinite(value) ? value : { t: String(value) }
     case 'boolean':
@@ -101,9 +101,14 @@ function builtInKind(value) {
   return Object.hasOwn(BUILT_IN_TAGS, tag) ? BUILT_IN_TAGS[tag] : undefined
 }
 
+/** The engine itself knows since Node 20; the first use of a pattern takes 0.1 ms. */
+function isWellFormed(text) {
+  return typeof text.isWellFormed === 'function' ? text.isWellFormed() : !LONE_SURROGATE.test(text)
+}
+
 /** A key with half a surrogate pair is no name of anything; U+FFFD in its place says so. */
 function wellFormed(key) {
-  return LONE_SURROGATE.test(key) ? key.replace(new RegExp(LONE_SURROGATE, 'g'), '\ufffd') : key
+  return isWellFormed(key) ? key : key.replace(new RegExp(LONE_SURROGATE, 'g'), '\ufffd')
 }
 
 module.exports = { describe }

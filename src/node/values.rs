@@ -6,7 +6,10 @@
 //! A JSON string, finite number, boolean, `null` and array stand for themselves; `{"o":[[key,value],…]}` is an object; `{"t":kind}` is what
 //! JSON cannot say.
 
-use serde_json::Value;
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use crate::policy::input::Input;
 
@@ -38,30 +41,77 @@ const KINDS: &[&str] = &[
 /// Reads one description.
 #[must_use]
 pub fn read(description: &str) -> Input {
-    serde_json::from_str(description).map_or(Input::Other("an unreadable value"), input)
+    serde_json::from_str(description).map_or(Input::Other("an unreadable value"), |Described(input)| input)
 }
 
-fn input(description: Value) -> Input {
-    match description {
-        Value::Null => Input::Null,
-        Value::Bool(bool) => Input::Bool(bool),
-        Value::Number(number) => number.as_f64().map_or(Input::Other("a number"), Input::Number),
-        Value::String(text) => Input::String(text),
-        Value::Array(elements) => Input::List(elements.into_iter().map(input).collect()),
-        Value::Object(mut members) => {
-            if let Some(Value::Array(pairs)) = members.remove("o") {
-                return Input::Object(pairs.into_iter().filter_map(pair).collect());
-            }
-            tagged(members.get("t").and_then(Value::as_str).unwrap_or_default())
-        }
+/// What a description says, read without a tree of JSON in between: each start reads the host's whole environment.
+struct Described(Input);
+
+impl<'de> Deserialize<'de> for Described {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Reader).map(Self)
     }
 }
 
-fn pair(pair: Value) -> Option<(String, Input)> {
-    let Value::Array(pair) = pair else { return None };
-    let mut pair = pair.into_iter();
-    let Some(Value::String(key)) = pair.next() else { return None };
-    pair.next().map(|value| (key, input(value)))
+struct Reader;
+
+impl<'de> Visitor<'de> for Reader {
+    type Value = Input;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a description of a value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Input, E> {
+        Ok(Input::Null)
+    }
+
+    fn visit_bool<E>(self, bool: bool) -> Result<Input, E> {
+        Ok(Input::Bool(bool))
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Input, E> {
+        Ok(Input::Number(number))
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a number of JavaScript comes back as what it was")]
+    fn visit_u64<E>(self, number: u64) -> Result<Input, E> {
+        Ok(Input::Number(number as f64))
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a number of JavaScript comes back as what it was")]
+    fn visit_i64<E>(self, number: i64) -> Result<Input, E> {
+        Ok(Input::Number(number as f64))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Input, E> {
+        Ok(Input::String(text.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Input, A::Error> {
+        let mut list = Vec::new();
+        while let Some(Described(element)) = elements.next_element()? {
+            list.push(element);
+        }
+        Ok(Input::List(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Input, A::Error> {
+        let mut input = tagged("");
+        while let Some(key) = members.next_key::<Cow<'_, str>>()? {
+            match &*key {
+                "o" => {
+                    let pairs = members.next_value::<Vec<(String, Described)>>()?;
+                    input = Input::Object(
+                        pairs.into_iter().map(|(key, Described(value))| (key, value)).collect(),
+                    );
+                }
+                "t" => input = tagged(&members.next_value::<Cow<'_, str>>()?),
+                _ => drop(members.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(input)
+    }
 }
 
 fn tagged(tag: &str) -> Input {

@@ -5,6 +5,7 @@
 //! `environment` and arguments may be secret even where no rule here sees it.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -183,7 +184,8 @@ const FOLDER: Allowed = Allowed {
 
 struct Judge<'o> {
     options: &'o Options,
-    known: KnownCapabilities,
+    /// Made when the first value is looked up: it takes a look at each name of the host's environment.
+    known: OnceCell<KnownCapabilities>,
     /// The keys of `allowedInheritedEnvKeys`.
     allowed: HashSet<Cow<'o, str>>,
     platform: Platform,
@@ -193,7 +195,12 @@ impl<'o> Judge<'o> {
     fn new(options: &'o Options, platform: Platform) -> Self {
         let allowed =
             options.allowed_inherited_env_keys.iter().map(|key| platform.variable_key(key)).collect();
-        Self { options, known: KnownCapabilities::of(&options.env), allowed, platform }
+        Self { options, known: OnceCell::new(), allowed, platform }
+    }
+
+    /// The variable of the host's environment that holds this very value.
+    fn holder_of(&self, value: &str) -> Option<&str> {
+        self.known.get_or_init(|| KnownCapabilities::of(&self.options.env)).holder_of(value)
     }
 
     fn definition(&self, found: &Found<'_>, earlier: &[Definition]) -> Result<Definition, McpError> {
@@ -309,7 +316,7 @@ impl<'o> Judge<'o> {
 
     fn not_allowed(&self, element: &Found<'_>, name: &str) -> McpError {
         // Somebody may have written the value where its name belongs.
-        let key = if self.known.holder_of(name).is_some() { "«a value»".to_owned() } else { shown(name) };
+        let key = if self.holder_of(name).is_some() { "«a value»".to_owned() } else { shown(name) };
         let allowed = &self.options.allowed_inherited_env_keys;
         let near = nearest(name, allowed.iter().map(String::as_str));
         let hint =
@@ -340,7 +347,7 @@ impl<'o> Judge<'o> {
     fn value_rule(&self, value: &str) -> Option<Rule> {
         let says = match value_format(value) {
             Some(format) => format!("its value has the form of {format}"),
-            None => format!("its value is that of {} in options.env", shown(self.known.holder_of(value)?)),
+            None => format!("its value is that of {} in options.env", shown(self.holder_of(value)?)),
         };
         Some(Rule { why: "value", says })
     }

@@ -204,10 +204,16 @@ pub(crate) fn allowed_keys(found: Found<'_>) -> Result<Vec<String>, McpError> {
 }
 
 pub(crate) fn variables(found: &Found<'_>) -> Result<Vec<(String, String)>, McpError> {
-    let entries = found.entries("an object that holds variables, as process.env does")?;
-    let variable =
-        |(name, value): (&str, Found<'_>)| Ok((name.to_owned(), value.text("a string")?.to_owned()));
-    entries.into_iter().map(variable).collect()
+    let Input::Object(entries) = found.value else {
+        return Err(found.wrong("an object that holds variables, as process.env does"));
+    };
+    let given = entries.iter().filter(|(_, value)| !matches!(value, Input::Undefined));
+    // A path is made for the one that is refused: a host has dozens of variables, and each start reads them.
+    let variable = |(name, value): &(String, Input)| match value {
+        Input::String(text) if !text.contains('\0') => Ok((name.clone(), text.clone())),
+        _ => Ok((name.clone(), found.property(name).text("a string")?.to_owned())),
+    };
+    given.map(variable).collect()
 }
 
 /// How a signal is read depends on the host's realm, so here it only must not be something else.
