@@ -12,9 +12,13 @@ use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
 use super::call_options::{self, CallOptions};
+#[cfg(unix)]
+use super::dispatcher::DeliveryLoop;
 use super::dispatcher::Dispatcher;
 use super::pieces;
 use crate::error::{ErrorCode, McpError};
+#[cfg(unix)]
+use crate::link::HostLoop;
 use crate::session::calls::{OnProgress, Settle, Terms};
 use crate::session::{Asked, CloseInfo, Event, Owner, Plan, Reason, Session, Welcome, connect};
 
@@ -216,6 +220,12 @@ impl Events {
 }
 
 impl Owner for Events {
+    /// Of a connection there are no synchronous calls, which would block it.
+    #[cfg(unix)]
+    fn host_loop(&self) -> Option<Arc<dyn HostLoop>> {
+        Some(Arc::new(DeliveryLoop(self.dispatcher.clone())))
+    }
+
     fn heard(&self, event: Event) {
         match event {
             Event::StderrLine(line) => self.chatter(&json!({ "stderr": line })),

@@ -47,7 +47,7 @@ use self::handshake::Negotiated;
 use self::life::Life;
 use self::subscription::Subscription;
 use crate::error::{ErrorCode, McpError};
-use crate::link::{Frame, FrameKind, Link, Sent};
+use crate::link::{Frame, FrameKind, HostLoop, Link, Sent};
 use crate::policy::definition::ToolFilter;
 use crate::policy::options::Listens;
 use crate::policy::redact::Redactor;
@@ -57,6 +57,12 @@ use crate::process::Waits;
 /// must not block.
 pub trait Owner: Send + Sync + 'static {
     fn heard(&self, event: Event);
+
+    /// The event loop of whoever waits for the calls: see [`Receiver::host_loop`](crate::link::Receiver::host_loop). `None` where its thread may
+    /// block in a call.
+    fn host_loop(&self) -> Option<Arc<dyn HostLoop>> {
+        None
+    }
 }
 
 /// One thing that happened.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::lines::{Chunk, Lines};
 use super::noise::Noise;
 use crate::error::{ErrorCode, McpError};
-use crate::link::envelope;
+use crate::link::envelope::{self, Message};
 use crate::link::{Arrival, POOL_FROM, Receiver};
 
 pub struct Intake {
@@ -33,11 +33,38 @@ impl Intake {
         self.lines.length()
     }
 
+    /// Whether nothing is held but whole lines.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.lines.is_whole()
+    }
+
+    /// Gives back what room large lines have taken. Only where nothing is held.
+    pub fn shrink(&mut self) {
+        self.lines.shrink();
+    }
+
     /// Hands up what is whole. An error is the server's breach of the protocol; nothing more is to be read then.
     pub async fn deliver(&mut self, receiver: &dyn Receiver) -> Result<(), McpError> {
+        while let Some(line) = self.next_line(receiver)? {
+            self.line(line, receiver).await;
+        }
+        Ok(())
+    }
+
+    /// The same on a thread that does not wait for the pool: for what came in a read or two.
+    pub fn deliver_here(&mut self, receiver: &dyn Receiver) -> Result<(), McpError> {
+        while let Some(line) = self.next_line(receiver)? {
+            self.take_in(envelope::parse_owned(envelope::decoded(line)), receiver);
+        }
+        Ok(())
+    }
+
+    /// The next line to be read; what over-long ones answer is handed up meanwhile.
+    fn next_line(&mut self, receiver: &dyn Receiver) -> Result<Option<Vec<u8>>, McpError> {
         while let Some(chunk) = self.lines.next_chunk() {
             match chunk {
-                Chunk::Line(line) => self.line(line, receiver).await,
+                Chunk::Line(line) => return Ok(Some(line)),
                 Chunk::TooLarge { id: Some(id) } => {
                     receiver.arrived(Arrival::TooLarge { id, limit: self.limit });
                 }
@@ -49,7 +76,7 @@ impl Intake {
         if self.lines.is_endless() {
             return Err(self.too_large("had no end after four times of it"));
         }
-        Ok(())
+        Ok(None)
     }
 
     /// Hands up an unterminated last line, after the end of the input.
@@ -70,6 +97,10 @@ impl Intake {
         } else {
             envelope::parse_owned(envelope::decoded(line))
         };
+        self.take_in(messages, receiver);
+    }
+
+    fn take_in(&self, messages: Result<Vec<Message>, String>, receiver: &dyn Receiver) {
         match messages {
             Ok(messages) => {
                 for message in messages {
