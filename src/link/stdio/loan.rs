@@ -174,3 +174,110 @@ impl Lent {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use std::io::{PipeWriter, Write};
+
+    use serde_json::Value;
+
+    use super::super::noise::Noise;
+    use super::*;
+    use crate::link::Arrival;
+    use crate::policy::redact::Redactor;
+
+    #[derive(Default)]
+    struct Heard(Mutex<Vec<String>>);
+
+    impl Receiver for Heard {
+        fn arrived(&self, arrival: Arrival) {
+            let Arrival::Message(message) = arrival else { panic!("no message") };
+            let crate::link::envelope::Message::Notification { method, .. } = message else {
+                panic!("a panic on purpose")
+            };
+            self.0.lock().unwrap().push(method);
+        }
+
+        fn stderr_line(&self, _line: String) {}
+        fn warning(&self, _code: &'static str, _message: &str, _details: Vec<(&'static str, Value)>) {}
+    }
+
+    fn lent() -> (Loan, PipeWriter, Arc<Heard>) {
+        let (reader, writer) = io::pipe().unwrap();
+        let reader = OwnedFd::from(reader);
+        rustix::io::ioctl_fionbio(&reader, true).unwrap();
+        let noise = Arc::new(Noise::new(Redactor::new(&[])));
+        let intake = Intake::new("s".to_owned(), 1 << 20, noise);
+        let heard = Arc::<Heard>::default();
+        (Loan::new(reader, intake, heard.clone(), Arc::default()), writer, heard)
+    }
+
+    fn line(method: impl std::fmt::Display) -> String {
+        format!("{{\"method\":\"{method}\"}}\n")
+    }
+
+    async fn is_over(loan: &Loan) -> bool {
+        tokio::time::timeout(std::time::Duration::ZERO, loan.ended()).await.is_ok()
+    }
+
+    #[tokio::test]
+    async fn whole_lines_are_handed_up_and_the_beginning_of_another_goes_back_with_the_pipe() {
+        let (loan, mut writer, heard) = lent();
+        assert!(loan.read(), "nothing is there yet");
+        writer.write_all(line("a").as_bytes()).unwrap();
+        assert!(loan.read());
+        assert!(!is_over(&loan).await);
+        writer.write_all(format!("{}{{\"meth", line("b")).as_bytes()).unwrap();
+        assert!(!loan.read());
+        assert!(is_over(&loan).await);
+        writer.write_all(b"od\":\"c\"}\n").unwrap();
+        assert!(!loan.read(), "the rest is no longer read here");
+        let Returned { end, mut intake, breach } = loan.take().unwrap();
+        assert_eq!(breach, None);
+        read_now(&end, intake.space()).unwrap();
+        intake.deliver(&*heard).await.unwrap();
+        assert_eq!(*heard.0.lock().unwrap(), ["a", "b", "c"]);
+        assert!(!loan.read() && loan.take().is_none() && loan.descriptor().is_err());
+    }
+
+    #[tokio::test]
+    async fn the_end_of_the_pipe_is_left_to_be_found() {
+        let (loan, writer, _) = lent();
+        drop(writer);
+        assert!(!loan.read());
+        assert!(is_over(&loan).await);
+        let Returned { end, mut intake, .. } = loan.take().unwrap();
+        assert_eq!(read_now(&end, intake.space()).unwrap(), 0);
+    }
+
+    #[tokio::test]
+    async fn much_at_once_and_a_server_that_talks_unasked_end_it() {
+        let (loan, mut writer, heard) = lent();
+        writer.write_all(line("a").repeat(SHORT / 10).as_bytes()).unwrap();
+        assert!(!loan.read());
+        assert_eq!(heard.0.lock().unwrap().len(), SHORT / 10);
+
+        let (loan, mut writer, heard) = lent();
+        let mut reads = 0;
+        while {
+            writer.write_all(line(reads).as_bytes()).unwrap();
+            reads += 1;
+            loan.read()
+        } {}
+        assert_eq!(reads, UNASKED_MAX + 1);
+        assert_eq!(heard.0.lock().unwrap().len(), reads as usize);
+        assert_eq!(loan.reads(), u64::from(reads));
+    }
+
+    #[tokio::test]
+    #[should_panic(expected = "a panic on purpose")]
+    async fn a_panic_stays_away_from_the_host_and_comes_out_where_the_loan_is_taken_back() {
+        let (loan, mut writer, _) = lent();
+        writer.write_all(b"{\"id\":1,\"result\":{}}\n").unwrap();
+        assert!(!loan.read());
+        assert!(is_over(&loan).await);
+        loan.take();
+    }
+}

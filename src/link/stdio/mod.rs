@@ -3,9 +3,9 @@
 //! - [`intake`] — what the server says, from bytes to arrivals
 //! - [`lines`], [`oversize`] — bytes in, bounded lines out; whose answer an over-long line was
 //! - [`pipe`] — the way out
-//! - [`read`] — reading a non-blocking pipe
+//! - `reading`, [`read`] — who reads what the server writes, and how a non-blocking pipe is read
 //! - [`traffic`] — what went to and fro, and whether calls come one at a time
-//! - `loan` — reading on the host's own thread, while they do
+//! - `loan` — stdout while the host's own thread reads it
 //! - [`stderr`], [`noise`] — what the server says beside the protocol
 
 pub mod intake;
@@ -16,44 +16,37 @@ pub mod noise;
 pub mod oversize;
 pub mod pipe;
 pub mod read;
+mod reading;
 pub mod stderr;
 pub mod traffic;
 
 use std::future::Future;
 use std::io;
-use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::pin::Pin;
+use std::sync::Arc;
+#[cfg(unix)]
+use std::sync::Mutex;
 use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::{Notify, OnceCell, watch};
 
-use self::intake::Intake;
 #[cfg(unix)]
-use self::loan::{Loan, Returned};
+use self::loan::Loan;
 use self::noise::Noise;
 use self::pipe::Pipe;
-use self::read::{LAST_READ_MAX, Read, read_now, read_some};
 use self::stderr::{Stderr, telling_line};
-use self::traffic::{Noted, SHORT, Traffic};
-use super::{Arrival, End, Frame, FrameKind, Gone, HostLoop, Link, Receiver, STDERR_IN_ERRORS, Sent};
+use self::traffic::{Noted, Traffic};
+use super::{Arrival, End, Frame, FrameKind, Gone, Link, Receiver, STDERR_IN_ERRORS, Sent};
 use crate::error::{ErrorCode, McpError};
 use crate::policy::found::program_of;
 use crate::policy::redact::Redactor;
-use crate::process::pipes::{self, Output};
+use crate::process::pipes;
 use crate::process::{self, Command, Ended, Process, SpawnError, Waits};
 
 /// How long the exit code is waited for after stdout or stdin has ended, and the end of stderr after the exit.
 const EXIT_WAIT: Duration = Duration::from_millis(250);
 const STDERR_WAIT: Duration = Duration::from_millis(100);
-
-/// A loan that nothing was read of for so long is taken back: nothing comes, then waiting for it is the I/O thread's, or the host's thread is
-/// busy, and a `ping` of the server must not wait for it.
-#[cfg(unix)]
-const LOAN_UNUSED: Duration = Duration::from_millis(20);
-
-/// A line that goes on after so much, which is what a pipe holds, is likely to be followed by others.
-const WIDEN_FROM: usize = 64 * 1024;
 
 /// What a stdio link is made from.
 pub struct Opening {
@@ -91,7 +84,7 @@ pub async fn open(opening: Opening, receiver: Arc<dyn Receiver>) -> Result<Arc<S
         process::spawn(opening.command, opening.guardian).await.map_err(|error| not_started(&error))?;
     let stdio = Arc::new(Stdio {
         server: opening.server,
-        pipe: Pipe::new(spawned.stdin).map_err(unwatched)?,
+        pipe: Pipe::new(spawned.stdin).map_err(|error| unwatched(&error))?,
         stderr: Stderr::new(opening.redactor.clone()),
         noise: Arc::new(Noise::new(opening.redactor)),
         traffic: Arc::default(),
@@ -102,8 +95,8 @@ pub async fn open(opening: Opening, receiver: Arc<dyn Receiver>) -> Result<Arc<S
         over: watch::Sender::new(false),
         process: spawned.process,
     });
-    let stdout = pipes::output(spawned.stdout).map_err(unwatched)?;
-    let mut stderr = pipes::output(spawned.stderr).map_err(unwatched)?;
+    let stdout = pipes::output(spawned.stdout).map_err(|error| unwatched(&error))?;
+    let mut stderr = pipes::output(spawned.stderr).map_err(|error| unwatched(&error))?;
     let (writer, listener, reader) = (stdio.clone(), stdio.clone(), stdio.clone());
     // Not the link: a guardian whose start hangs would keep that for ever.
     let (process, hears_warnings) = (stdio.process.clone(), receiver.clone());
@@ -153,173 +146,6 @@ fn run(part: impl Future<Output = ()> + Send + 'static, receiver: &Arc<dyn Recei
 }
 
 impl Stdio {
-    async fn run(
-        &self,
-        stdout: Output,
-        limit: usize,
-        receiver: Arc<dyn Receiver>,
-        host_loop: Option<Arc<dyn HostLoop>>,
-    ) {
-        let mut stdout = Some(stdout);
-        let gone = if let Err(error) = self.read(&mut stdout, limit, &receiver, host_loop).await {
-            Gone { error, protocol_error: true }
-        } else {
-            // The exit code usually comes a moment after the end of a pipe, or has come before it.
-            let _ = tokio::time::timeout(EXIT_WAIT, self.process.exited()).await;
-            let _ = tokio::time::timeout(STDERR_WAIT, self.stderr.drained()).await;
-            Gone { error: self.obituary("stdout"), protocol_error: self.process.exit().is_none() }
-        };
-        receiver.arrived(Arrival::Gone(gone));
-        if let Some(mut stdout) = stdout {
-            self.drain(&mut stdout).await;
-        }
-    }
-
-    /// Reads on, for nobody, until whoever the server left behind is gone, too: a helper that writes while it cleans up after SIGTERM
-    /// would die of SIGPIPE instead.
-    async fn drain(&self, output: &mut Output) {
-        let mut over = self.over.subscribe();
-        let mut waste = Vec::with_capacity(16 * 1024);
-        let reading = async {
-            while read_some(output, &mut waste).await == Read::Some {
-                waste.clear();
-            }
-        };
-        tokio::select! {
-            _ = over.wait_for(|over| *over) => {}
-            () = reading => {}
-        }
-    }
-
-    /// Reads until nothing more can come; an error is the server's breach of the protocol.
-    async fn read(
-        &self,
-        output: &mut Option<Output>,
-        limit: usize,
-        receiver: &Arc<dyn Receiver>,
-        mut host_loop: Option<Arc<dyn HostLoop>>,
-    ) -> Result<(), McpError> {
-        let mut intake = Intake::new(self.server.clone(), limit, self.noise.clone());
-        let mut last_bytes = None;
-        let mut is_wide = false;
-        // Most servers that stop reading are about to leave, and then there is more to say.
-        let deaf = async {
-            self.deaf.notified().await;
-            tokio::time::sleep(EXIT_WAIT).await;
-        };
-        let mut deaf = pin!(deaf);
-        while let Some(stdout) = output {
-            let space = intake.space();
-            let before = space.len();
-            let read = match last_bytes {
-                None => tokio::select! {
-                    biased;
-                    _ = self.process.exited() => { last_bytes = Some(0); continue }
-                    () = &mut deaf => return Err(self.obituary("stdin")),
-                    read = read_some(stdout, space) => read,
-                },
-                Some(bytes) if bytes > LAST_READ_MAX => Read::End,
-                Some(_) => read_now(stdout, space).await,
-            };
-            if read != Read::Some {
-                break;
-            }
-            let count = intake.length() - before;
-            self.traffic.received(count);
-            last_bytes = last_bytes.map(|bytes| bytes + count as u64);
-            let is_short = intake.length() <= SHORT && intake.is_whole();
-            if is_short && last_bytes.is_none() && self.traffic.is_sequential() {
-                intake = self.lend(output, intake, receiver, &mut host_loop).await?;
-                continue;
-            }
-            intake.deliver(&**receiver).await?;
-            if !is_wide && intake.length() > WIDEN_FROM {
-                is_wide = true;
-                pipes::widen(stdout);
-            }
-        }
-        intake.finish(&**receiver).await;
-        Ok(())
-    }
-
-    /// Delivers what was read and leaves the next reads to the host's loop, until calls are no longer one at a time, the loop does not read
-    /// what comes, or nothing comes.
-    #[cfg(unix)]
-    async fn lend(
-        &self,
-        output: &mut Option<Output>,
-        mut intake: Intake,
-        receiver: &Arc<dyn Receiver>,
-        host_loop: &mut Option<Arc<dyn HostLoop>>,
-    ) -> Result<Intake, McpError> {
-        let Some((reader, stdout)) = host_loop.as_ref().zip(output.take()) else {
-            intake.deliver(&**receiver).await?;
-            return Ok(intake);
-        };
-        let loan = Loan::new(
-            pipes::detached(stdout).map_err(unwatched)?,
-            intake,
-            receiver.clone(),
-            self.traffic.clone(),
-        );
-        let loan = Arc::new(loan);
-        // First: the answer that is delivered wakes the loop, which then begins with both.
-        let watch = reader.watch(loan.clone());
-        loan.deliver();
-        if watch.is_some() {
-            *self.loan() = Some(loan.clone());
-            let mut reads = 0;
-            loop {
-                tokio::select! {
-                    biased;
-                    _ = self.process.exited() => break,
-                    () = loan.ended() => break,
-                    () = tokio::time::sleep(LOAN_UNUSED) => {}
-                }
-                if loan.reads() == reads {
-                    break;
-                }
-                reads = loan.reads();
-            }
-            *self.loan() = None;
-        } else {
-            *host_loop = None;
-        }
-        drop(watch);
-        let Some(Returned { end, intake, breach }) = loan.take() else {
-            return Err(unwatched(io::ErrorKind::NotFound.into()));
-        };
-        self.traffic.held_for(loan.reads());
-        *output = Some(pipes::output(end).map_err(unwatched)?);
-        breach.map_or(Ok(intake), Err)
-    }
-
-    /// Hands up what was read.
-    #[cfg(not(unix))]
-    async fn lend(
-        &self,
-        _output: &mut Option<Output>,
-        mut intake: Intake,
-        receiver: &Arc<dyn Receiver>,
-        _host_loop: &mut Option<Arc<dyn HostLoop>>,
-    ) -> Result<Intake, McpError> {
-        intake.deliver(&**receiver).await?;
-        Ok(intake)
-    }
-
-    #[cfg(unix)]
-    fn loan(&self) -> MutexGuard<'_, Option<Arc<Loan>>> {
-        self.loan.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Another request than the one that is under way: what answers them is for the I/O thread.
-    fn end_loan(&self) {
-        #[cfg(unix)]
-        if let Some(loan) = &*self.loan() {
-            loan.end();
-        }
-    }
-
     /// What there is to say of a server that has left, or has closed this pipe.
     fn obituary(&self, pipe: &str) -> McpError {
         let exit = self.process.exit();
@@ -409,7 +235,7 @@ impl Link for Stdio {
     }
 }
 
-fn unwatched(error: io::Error) -> McpError {
+fn unwatched(error: &io::Error) -> McpError {
     McpError::new(ErrorCode::Internal, format!("The pipes to the server could not be watched: {error}."))
 }
 
