@@ -4,15 +4,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import {
-  connected,
-  ended,
-  failure,
-  fixture,
-  PATIENCE,
-  received,
-  soon,
-} from './support/fixture.mjs'
+import { connected, ended, failure, fixture, PATIENCE, received, soon, workflow } from './support/fixture.mjs'
 import { host } from './support/hosts.mjs'
 import { calledAlone, readsHere } from './support/lone-calls.mjs'
 import { gone, seen } from './support/processes.mjs'
@@ -195,6 +187,17 @@ test('while the caller’s thread is blocked the server is answered, and what it
   }
   const { structuredContent } = await call
   assert.deepEqual(structuredContent[0].result, {})
+})
+
+test('a script calls a server of its project one call after the other, waiting and blocking', async t => {
+  const { definition } = fixture()
+  const [command, ...args] = definition.command
+  const config = { mcpServers: { x: { command, args } } }
+  const project = workflow.openMcpProject({ config, allowStdio: true })
+  t.after(() => project.close())
+  const { call, callSync } = project.mcp('x')
+  for (let n = 0; n < 30; n++) assert.deepEqual((await call('echo', { n })).structuredContent, { n })
+  for (let n = 0; n < 30; n++) assert.deepEqual(callSync('echo', { n }).structuredContent, { n })
 })
 
 test('many connections at once have their answers each', async t => {
