@@ -91,7 +91,8 @@ pub trait Link: Send + Sync + 'static {
     fn diagnostics(&self) -> Vec<(&'static str, Value)>;
 }
 
-/// Who hears what a link carries: the session. Called on the I/O thread, one arrival after the other; must not block.
+/// Who hears what a link carries: the session. Called on the I/O thread, or on that of its [`host_loop`](Receiver::host_loop), one arrival after
+/// the other; must not block.
 pub trait Receiver: Send + Sync + 'static {
     fn arrived(&self, arrival: Arrival);
     /// One line of stderr, redacted; only asked for when somebody listens.

@@ -53,7 +53,7 @@ use crate::policy::options::Listens;
 use crate::policy::redact::Redactor;
 use crate::process::Waits;
 
-/// What a session tells its owner. Called on the I/O thread, and from the pool with a long log message, which later events may overtake;
+/// What a session tells its owner. Called on the I/O thread or its own [`host_loop`](Owner::host_loop), and from the pool with a long log message, which later events may overtake;
 /// must not block.
 pub trait Owner: Send + Sync + 'static {
     fn heard(&self, event: Event);
