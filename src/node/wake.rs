@@ -98,6 +98,7 @@ pub struct LoopHandle {
     /// Held by other threads while they use `raw`, and by the handle's own thread only when it closes it.
     sending: Mutex<()>,
     env: sys::napi_env,
+    #[cfg(unix)]
     uv_loop: *mut c_void,
     /// The function that is called.
     function: sys::napi_ref,
@@ -136,6 +137,7 @@ impl LoopHandle {
             raw: AtomicPtr::new(raw),
             sending: Mutex::default(),
             env,
+            #[cfg(unix)]
             uv_loop: uv_loop.cast(),
             function: reference,
             #[cfg(unix)]

@@ -122,10 +122,7 @@ pub async fn open(opening: Opening, receiver: Arc<dyn Receiver>) -> Result<Arc<S
     run(listening, &receiver);
     let hears_messages: Arc<dyn Receiver> =
         Arc::new(Noted { receiver: receiver.clone(), traffic: stdio.traffic.clone() });
-    let host_loop = receiver.host_loop();
-    let reading =
-        async move { reader.run(stdout, opening.max_message_bytes, hears_messages, host_loop).await };
-    run(reading, &receiver);
+    run(async move { reader.run(stdout, opening.max_message_bytes, hears_messages).await }, &receiver);
     Ok(stdio)
 }
 
@@ -171,10 +168,11 @@ impl Stdio {
 
 impl Link for Stdio {
     fn send(&self, frame: Frame) -> Sent {
-        if let FrameKind::Request(id) = frame.kind
-            && !self.traffic.asked(id)
-        {
-            self.end_loan();
+        if let FrameKind::Request(id) = frame.kind {
+            let is_alone = self.traffic.asked(id);
+            if cfg!(unix) && !is_alone {
+                self.end_loan();
+            }
         }
         self.pipe.send(frame)
     }

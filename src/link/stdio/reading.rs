@@ -6,18 +6,22 @@ use std::pin::pin;
 use std::sync::Arc;
 #[cfg(unix)]
 use std::sync::{MutexGuard, PoisonError};
+#[cfg(unix)]
 use std::time::Duration;
 
 use super::intake::Intake;
 #[cfg(unix)]
 use super::loan::{Loan, Returned};
 use super::read::{LAST_READ_MAX, Read, read_now, read_some};
+#[cfg(unix)]
 use super::traffic::SHORT;
 #[cfg(unix)]
 use super::unwatched;
 use super::{EXIT_WAIT, STDERR_WAIT, Stdio};
 use crate::error::McpError;
-use crate::link::{Arrival, Gone, HostLoop, Receiver};
+#[cfg(unix)]
+use crate::link::HostLoop;
+use crate::link::{Arrival, Gone, Receiver};
 use crate::process::pipes::{self, Output};
 
 /// A line that goes on after so much, which is what a pipe holds, is likely to be followed by others.
@@ -29,15 +33,9 @@ const WIDEN_FROM: usize = 64 * 1024;
 const LOAN_UNUSED: Duration = Duration::from_millis(20);
 
 impl Stdio {
-    pub(super) async fn run(
-        &self,
-        stdout: Output,
-        limit: usize,
-        receiver: Arc<dyn Receiver>,
-        host_loop: Option<Arc<dyn HostLoop>>,
-    ) {
+    pub(super) async fn run(&self, stdout: Output, limit: usize, receiver: Arc<dyn Receiver>) {
         let mut stdout = Some(stdout);
-        let gone = if let Err(error) = self.read(&mut stdout, limit, &receiver, host_loop).await {
+        let gone = if let Err(error) = self.read(&mut stdout, limit, &receiver).await {
             Gone { error, protocol_error: true }
         } else {
             // The exit code usually comes a moment after the end of a pipe, or has come before it.
@@ -73,8 +71,9 @@ impl Stdio {
         output: &mut Option<Output>,
         limit: usize,
         receiver: &Arc<dyn Receiver>,
-        mut host_loop: Option<Arc<dyn HostLoop>>,
     ) -> Result<(), McpError> {
+        #[cfg(unix)]
+        let mut host_loop = receiver.host_loop();
         let mut intake = Intake::new(self.server.clone(), limit, self.noise.clone());
         let mut last_bytes = None;
         let mut is_wide = false;
@@ -103,8 +102,13 @@ impl Stdio {
             let count = intake.length() - before;
             self.traffic.received(count);
             last_bytes = last_bytes.map(|bytes| bytes + count as u64);
-            let is_short = intake.length() <= SHORT && intake.is_whole();
-            if is_short && last_bytes.is_none() && self.traffic.is_sequential() && host_loop.is_some() {
+            #[cfg(unix)]
+            if host_loop.is_some()
+                && last_bytes.is_none()
+                && self.traffic.is_sequential()
+                && intake.length() <= SHORT
+                && intake.is_whole()
+            {
                 intake = self.lend(output, intake, receiver, &mut host_loop).await?;
                 continue;
             }
@@ -161,25 +165,13 @@ impl Stdio {
         breach.map_or(Ok(intake), Err)
     }
 
-    /// Hands up what was read.
-    #[cfg(not(unix))]
-    async fn lend(
-        &self,
-        _output: &mut Option<Output>,
-        mut intake: Intake,
-        receiver: &Arc<dyn Receiver>,
-        _host_loop: &mut Option<Arc<dyn HostLoop>>,
-    ) -> Result<Intake, McpError> {
-        intake.deliver(&**receiver).await?;
-        Ok(intake)
-    }
-
     #[cfg(unix)]
     fn loan(&self) -> MutexGuard<'_, Option<Arc<Loan>>> {
         self.loan.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Another request than the one that is under way: what answers them is for the I/O thread.
+    #[cfg_attr(not(unix), expect(clippy::unused_self, reason = "nothing is lent there"))]
     pub(super) fn end_loan(&self) {
         #[cfg(unix)]
         if let Some(loan) = &*self.loan() {

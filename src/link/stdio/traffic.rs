@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use serde_json::Value;
 
 use crate::link::envelope::{AnswerId, Message};
-use crate::link::{Arrival, Receiver};
+use crate::link::{Arrival, HostLoop, Receiver};
 
 /// A read of more is not short: the host's thread would be kept reading what another can.
 pub const SHORT: usize = 8 * 1024;
@@ -115,6 +115,10 @@ impl Receiver for Noted {
 
     fn warning(&self, code: &'static str, message: &str, details: Vec<(&'static str, Value)>) {
         self.receiver.warning(code, message, details);
+    }
+
+    fn host_loop(&self) -> Option<Arc<dyn HostLoop>> {
+        self.receiver.host_loop()
     }
 }
 
