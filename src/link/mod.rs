@@ -15,7 +15,12 @@ pub mod stdio;
 
 use std::fmt;
 use std::future::Future;
+#[cfg(unix)]
+use std::io;
+#[cfg(unix)]
+use std::os::fd::OwnedFd;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -89,13 +94,40 @@ pub trait Link: Send + Sync + 'static {
     fn diagnostics(&self) -> Vec<(&'static str, Value)>;
 }
 
-/// Who hears what a link carries: the session. Called on the I/O thread, one arrival after the other; must not block.
+/// Who hears what a link carries: the session. Called on the I/O thread, or on that of its [`host_loop`](Receiver::host_loop), one arrival after
+/// the other; must not block.
 pub trait Receiver: Send + Sync + 'static {
     fn arrived(&self, arrival: Arrival);
     /// One line of stderr, redacted; only asked for when somebody listens.
     fn stderr_line(&self, line: String);
     /// Something worth knowing that is no error.
     fn warning(&self, code: &'static str, message: &str, details: Vec<(&'static str, Value)>);
+
+    /// The event loop to which all this goes in the end, where that can read what a link reads. Then messages may arrive on its thread, too,
+    /// still one after the other.
+    fn host_loop(&self) -> Option<Arc<dyn HostLoop>> {
+        None
+    }
+}
+
+/// An event loop of the host: that of one of the threads that JavaScript runs on.
+pub trait HostLoop: Send + Sync + 'static {
+    /// Reads from the source on that thread whenever it has something, until it says that it is over, or what this gives is dropped. From
+    /// any thread. `None` where that cannot be done.
+    fn watch(&self, source: Arc<dyn Source>) -> Option<Box<dyn Watch>>;
+}
+
+/// Dropped, it ends the watching, soon.
+pub trait Watch: Send {}
+
+/// What a [`HostLoop`] reads from.
+pub trait Source: Send + Sync + 'static {
+    /// A duplicate of the descriptor to wait for: the number of one that was closed may be somebody else's.
+    #[cfg(unix)]
+    fn descriptor(&self) -> io::Result<OwnedFd>;
+
+    /// Reads once, and hands up what came. False when there is nothing to be read here any more.
+    fn read(&self) -> bool;
 }
 
 /// What a link hands up.

@@ -13,8 +13,12 @@ use tokio::task::AbortHandle;
 
 use super::call_options::CallOptions;
 use super::caller::{CallTool, Caller, call_id, refused};
+#[cfg(unix)]
+use super::dispatcher::DeliveryLoop;
 use super::dispatcher::Dispatcher;
 use super::pieces;
+#[cfg(unix)]
+use crate::link::HostLoop;
 use crate::session::calls::Settle;
 use crate::session::{Asked, CloseInfo, Event, Owner, Plan, Reason, Session, Welcome, connect};
 
@@ -186,6 +190,12 @@ impl Events {
 }
 
 impl Owner for Events {
+    /// Of a connection there are no synchronous calls, which would block it.
+    #[cfg(unix)]
+    fn host_loop(&self) -> Option<Arc<dyn HostLoop>> {
+        Some(Arc::new(DeliveryLoop(self.dispatcher.clone())))
+    }
+
     fn heard(&self, event: Event) {
         match event {
             Event::StderrLine(line) => self.chatter(&json!({ "stderr": line })),

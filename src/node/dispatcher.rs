@@ -14,9 +14,13 @@ use serde_json::Value;
 
 use super::batch::{Batch, Delivery, Text};
 use super::io_thread;
+#[cfg(unix)]
+use super::poll::Next;
 use super::wake::Wake;
 use crate::error::{ErrorCode, McpError};
 use crate::link::POOL_FROM;
+#[cfg(unix)]
+use crate::link::{HostLoop, Source, Watch};
 use crate::session::calls::Outcome;
 
 /// Lines, log messages and warnings of one connection that may wait for a busy JavaScript thread; what comes on top is dropped (BR-35).
@@ -52,6 +56,8 @@ struct Queue {
     chatter: HashMap<i64, Chatter>,
     /// Nothing is delivered until [`Dispatcher::resume`].
     resting: bool,
+    /// The JavaScript thread is at it, and delivers what comes without being woken.
+    gathering: bool,
 }
 
 impl Dispatcher {
@@ -154,7 +160,7 @@ impl Dispatcher {
         let mut queue = self.lock();
         let was_empty = queue.deliveries.is_empty();
         add(&mut queue);
-        let wakes = was_empty && !queue.deliveries.is_empty() && !queue.resting;
+        let wakes = was_empty && !queue.deliveries.is_empty() && !queue.resting && !queue.gathering;
         drop(queue);
         if wakes {
             self.wake.call();
@@ -180,6 +186,16 @@ impl Dispatcher {
         }
     }
 
+    /// Reads on the JavaScript thread, and says whether there is something to deliver then and there.
+    #[cfg(unix)]
+    fn gather(&self, source: &dyn Source) -> Next {
+        self.lock().gathering = true;
+        let goes_on = source.read();
+        let mut queue = self.lock();
+        queue.gathering = false;
+        Next { goes_on, delivers: !queue.deliveries.is_empty() && !queue.resting }
+    }
+
     /// What has come since the last time, unless it is to rest.
     pub fn take(&self) -> Batch {
         let mut queue = self.lock();
@@ -189,6 +205,20 @@ impl Dispatcher {
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The loop of the thread that all is delivered on.
+#[cfg(unix)]
+pub struct DeliveryLoop(pub Arc<Dispatcher>);
+
+#[cfg(unix)]
+impl HostLoop for DeliveryLoop {
+    fn watch(&self, source: Arc<dyn Source>) -> Option<Box<dyn Watch>> {
+        let descriptor = source.descriptor().ok()?;
+        let dispatcher = self.0.clone();
+        let ready = Box::new(move || dispatcher.gather(&*source));
+        self.0.wake.poll(descriptor, ready).map(|wanted| Box::new(wanted) as Box<dyn Watch>)
     }
 }
 

@@ -10,6 +10,8 @@
 //! - [`questions`] — what the core asks JavaScript
 //! - [`dispatcher`], [`batch`] — the one way back to the JavaScript thread, in batches
 //! - [`wake`] — how that thread learns of them
+//! - `poll` — how it reads what a server writes, where that is faster
+//! - `libuv` — the handles of its event loop that both are made of
 //! - [`pieces`] — arguments with long strings
 //! - [`scan`] — plain text in JSON strings
 //! - [`strings`], [`unescape`], [`external`] — long strings, made off the JavaScript thread and handed over to it
@@ -32,9 +34,12 @@ pub mod external;
 pub mod headers;
 pub mod host;
 pub mod io_thread;
+mod libuv;
 #[cfg(feature = "panics")]
 pub mod panics;
 pub mod pieces;
+#[cfg(unix)]
+mod poll;
 pub mod project;
 pub mod questions;
 pub mod scan;

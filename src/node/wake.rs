@@ -6,17 +6,20 @@
 
 #![expect(unsafe_code, reason = "libuv is C, and napi-rs has no safe form of ref/unref without &mut")]
 
-use std::ffi::{c_int, c_void};
-use std::mem::transmute;
-use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::ffi::c_void;
+#[cfg(unix)]
+use std::os::fd::OwnedFd;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use napi::bindgen_prelude::{Function, JsValue, Unknown, check_status};
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 use napi::{Env, Status, sys};
 
-use super::symbols;
+use super::libuv::{ASYNC, Libuv};
+#[cfg(unix)]
+use super::poll::{Poll, Polls, Ready, Wanted};
 
 type Wakeable<'a> = Function<'a, (), Unknown<'static>>;
 
@@ -48,6 +51,16 @@ impl Wake {
             Self::Function(function) => {
                 function.call((), ThreadsafeFunctionCallMode::NonBlocking);
             }
+        }
+    }
+
+    /// Calls `ready` on the JavaScript thread whenever the descriptor has something to read, until it says otherwise or what this gives is
+    /// dropped. It keeps no event loop alive. `None` without the loop's own handles.
+    #[cfg(unix)]
+    pub(super) fn poll(&self, descriptor: OwnedFd, ready: Ready) -> Option<Wanted> {
+        match self {
+            Self::Loop(handle) => Some(handle.poll(descriptor, ready)),
+            Self::Function(_) => None,
         }
     }
 
@@ -85,13 +98,20 @@ pub struct LoopHandle {
     /// Held by other threads while they use `raw`, and by the handle's own thread only when it closes it.
     sending: Mutex<()>,
     env: sys::napi_env,
+    #[cfg(unix)]
+    uv_loop: *mut c_void,
     /// The function that is called.
     function: sys::napi_ref,
+    /// What this thread waits for beside it.
+    #[cfg(unix)]
+    polls: Polls,
+    /// Handles of libuv that are not closed yet.
+    handles: AtomicUsize,
     /// What the environment waits for before it ends.
     hook: AtomicPtr<sys::napi_async_cleanup_hook_handle__>,
 }
 
-// SAFETY: `env` and `function` are used on the JavaScript thread alone: by `woken` and `end`, which run there.
+// SAFETY: `env`, `uv_loop` and `function` are used on the JavaScript thread alone: by what libuv calls, which runs there.
 unsafe impl Send for LoopHandle {}
 // SAFETY: as above; `raw` and `sending` may be used from any thread.
 unsafe impl Sync for LoopHandle {}
@@ -105,13 +125,11 @@ impl LoopHandle {
             check_status!(sys::napi_get_uv_event_loop(env, &raw mut uv_loop))?;
             check_status!(sys::napi_create_reference(env, function.value().value, 1, &raw mut reference))?;
         }
-        let raw: *mut c_void = Box::into_raw(block(libuv)).cast();
+        let raw = libuv.allocate(ASYNC);
         // SAFETY: `raw` is as long as libuv says and aligned for anything, and `uv_loop` is the loop of this thread.
         if unsafe { (libuv.async_init)(uv_loop.cast(), raw, woken) } != 0 {
             // SAFETY: the block from above, which libuv did not take.
-            drop(unsafe {
-                Box::from_raw(ptr::slice_from_raw_parts_mut(raw.cast::<u128>(), block(libuv).len()))
-            });
+            unsafe { libuv.free(raw, ASYNC) };
             return Err(napi::Error::from_reason("the event loop takes no handle any more"));
         }
         let handle = Arc::new(Self {
@@ -119,7 +137,12 @@ impl LoopHandle {
             raw: AtomicPtr::new(raw),
             sending: Mutex::default(),
             env,
+            #[cfg(unix)]
+            uv_loop: uv_loop.cast(),
             function: reference,
+            #[cfg(unix)]
+            polls: Polls::default(),
+            handles: AtomicUsize::new(1),
             hook: AtomicPtr::default(),
         });
         let mut hook = ptr::null_mut();
@@ -142,6 +165,53 @@ impl LoopHandle {
         });
     }
 
+    /// Calls the function: on the JavaScript thread, from its event loop.
+    pub(super) fn call(&self) {
+        let env = self.env;
+        let (mut scope, mut function, mut resource, mut result) =
+            (ptr::null_mut(), ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
+        // SAFETY: the environment is alive, since its end closes the handles first, and this is its thread. What these calls make of an
+        // environment that is ending is an error and not a call.
+        unsafe {
+            if sys::napi_open_handle_scope(env, &raw mut scope) != sys::Status::napi_ok {
+                return;
+            }
+            if sys::napi_get_reference_value(env, self.function, &raw mut function) == sys::Status::napi_ok
+                // Without an async context the receiver is also the async resource, on which AsyncLocalStorage keeps what a host's callback enters:
+                // one of its own for each wake, and not the global object, which would keep it for good.
+                && sys::napi_create_object(env, &raw mut resource) == sys::Status::napi_ok
+            {
+                let status = sys::napi_make_callback(
+                    env,
+                    ptr::null_mut(),
+                    resource,
+                    function,
+                    0,
+                    ptr::null(),
+                    &raw mut result,
+                );
+                // The function settles promises and throws nothing itself; what it throws all the same is the host's uncaught exception.
+                if status == sys::Status::napi_pending_exception
+                    && sys::napi_get_and_clear_last_exception(env, &raw mut result) == sys::Status::napi_ok
+                {
+                    sys::napi_fatal_exception(env, result);
+                }
+            }
+            sys::napi_close_handle_scope(env, scope);
+        }
+    }
+
+    /// A handle of its thread has closed. The environment may end with the last one.
+    pub(super) fn closed_one(&self) {
+        if self.handles.fetch_sub(1, Ordering::Relaxed) == 1 {
+            // SAFETY: on the JavaScript thread; the handle of this object counts until the environment's end has closed it, and the hook is
+            // removed this once.
+            unsafe {
+                sys::napi_remove_async_cleanup_hook(self.hook.load(Ordering::Relaxed));
+            }
+        }
+    }
+
     /// On the handle's own thread, or with `sending` held.
     fn with(&self, act: impl FnOnce(&Libuv, *mut c_void)) {
         let raw = self.raw.load(Ordering::Acquire);
@@ -151,49 +221,48 @@ impl LoopHandle {
     }
 }
 
-/// Memory for a handle of libuv, aligned for whatever is in there.
-fn block(libuv: &Libuv) -> Box<[u128]> {
-    // SAFETY: asks for a number.
-    let size = unsafe { (libuv.handle_size)(ASYNC) };
-    vec![0; size.div_ceil(size_of::<u128>())].into_boxed_slice()
+#[cfg(unix)]
+impl LoopHandle {
+    /// Waits for the descriptor in this loop, from now until what this gives is dropped. From any thread.
+    fn poll(self: &Arc<Self>, descriptor: OwnedFd, ready: Ready) -> Wanted {
+        let poll = Poll::new(self.clone(), descriptor, ready);
+        self.changed(&poll);
+        Wanted(poll)
+    }
+
+    /// What is wanted of a poll is another thing now. From any thread.
+    pub(super) fn changed(&self, poll: &Arc<Poll>) {
+        self.polls.changed(poll);
+        self.send();
+    }
+
+    /// A poll has closed by itself. On the JavaScript thread.
+    pub(super) fn forget(&self, poll: &Arc<Poll>) {
+        self.polls.forget(poll);
+    }
+
+    /// A handle of this loop was opened. On the JavaScript thread.
+    pub(super) fn opened(&self) {
+        self.handles.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn libuv(&self) -> &'static Libuv {
+        self.libuv
+    }
+
+    /// To be used on the JavaScript thread.
+    pub(super) fn uv_loop(&self) -> *mut c_void {
+        self.uv_loop
+    }
 }
 
-/// Calls the function: on the JavaScript thread, from its event loop.
+/// From its event loop, on the JavaScript thread.
 unsafe extern "C" fn woken(raw: *mut c_void) {
     // SAFETY: `data` of the handle, set right after it was made; it holds a count until `closed`, after which libuv does not call this.
     let handle = unsafe { &*raw.cast::<*const LoopHandle>().read() };
-    let env = handle.env;
-    let (mut scope, mut function, mut resource, mut result) =
-        (ptr::null_mut(), ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
-    // SAFETY: the environment is alive, since its end closes the handle first, and this is its thread. What these calls make of an
-    // environment that is ending is an error and not a call.
-    unsafe {
-        if sys::napi_open_handle_scope(env, &raw mut scope) != sys::Status::napi_ok {
-            return;
-        }
-        if sys::napi_get_reference_value(env, handle.function, &raw mut function) == sys::Status::napi_ok
-            // Without an async context the receiver is also the async resource, on which AsyncLocalStorage keeps what a host's callback enters: one of
-            // its own for each wake, and not the global object, which would keep it for good.
-            && sys::napi_create_object(env, &raw mut resource) == sys::Status::napi_ok
-        {
-            let status = sys::napi_make_callback(
-                env,
-                ptr::null_mut(),
-                resource,
-                function,
-                0,
-                ptr::null(),
-                &raw mut result,
-            );
-            // The function settles promises and throws nothing itself; what it throws all the same is the host's uncaught exception.
-            if status == sys::Status::napi_pending_exception
-                && sys::napi_get_and_clear_last_exception(env, &raw mut result) == sys::Status::napi_ok
-            {
-                sys::napi_fatal_exception(env, result);
-            }
-        }
-        sys::napi_close_handle_scope(env, scope);
-    }
+    #[cfg(unix)]
+    handle.polls.follow();
+    handle.call();
 }
 
 /// Closes the handle: on the JavaScript thread, as its environment ends.
@@ -209,59 +278,16 @@ unsafe extern "C" fn end(_hook: sys::napi_async_cleanup_hook_handle, raw: *mut c
         sys::napi_delete_reference(handle.env, handle.function);
         (handle.libuv.close)(raw, closed);
     }
+    #[cfg(unix)]
+    handle.polls.end();
 }
 
-/// Frees the handle, and lets the environment end.
+/// Frees the handle.
 unsafe extern "C" fn closed(raw: *mut c_void) {
-    // SAFETY: the count that `data` holds, taken back once; after this libuv does not touch the block, which was leaked by `open`.
+    // SAFETY: the count that `data` holds, taken back once; after this libuv does not touch the block, which was allocated by `open`.
     unsafe {
         let handle = Arc::from_raw(raw.cast::<*const LoopHandle>().read());
-        drop(Box::from_raw(ptr::slice_from_raw_parts_mut(raw.cast::<u128>(), block(handle.libuv).len())));
-        sys::napi_remove_async_cleanup_hook(handle.hook.load(Ordering::Relaxed));
-    }
-}
-
-/// `UV_ASYNC` of `uv_handle_type`.
-const ASYNC: c_int = 1;
-
-type Callback = unsafe extern "C" fn(handle: *mut c_void);
-
-type Act = unsafe extern "C" fn(handle: *mut c_void);
-type HandleSize = unsafe extern "C" fn(kind: c_int) -> usize;
-type AsyncInit = unsafe extern "C" fn(uv_loop: *mut c_void, handle: *mut c_void, woken: Callback) -> c_int;
-type AsyncSend = unsafe extern "C" fn(handle: *mut c_void) -> c_int;
-type Close = unsafe extern "C" fn(handle: *mut c_void, closed: Callback);
-
-/// What is used of libuv 1.x, all of which any Node.js exports for its addons.
-struct Libuv {
-    handle_size: HandleSize,
-    async_init: AsyncInit,
-    async_send: AsyncSend,
-    reference: Act,
-    unreference: Act,
-    close: Close,
-}
-
-impl Libuv {
-    fn known() -> Option<&'static Self> {
-        static KNOWN: OnceLock<Option<Libuv>> = OnceLock::new();
-        KNOWN.get_or_init(Self::look_up).as_ref()
-    }
-
-    fn look_up() -> Option<Self> {
-        let [handle_size, async_init, async_send, reference, unreference, close] =
-            [c"uv_handle_size", c"uv_async_init", c"uv_async_send", c"uv_ref", c"uv_unref", c"uv_close"]
-                .map(|name| symbols::find(name).map(NonNull::as_ptr));
-        // SAFETY: the functions of these names have these types in every libuv 1.x (uv.h), with handles as plain pointers.
-        unsafe {
-            Some(Self {
-                handle_size: transmute::<*mut c_void, HandleSize>(handle_size?),
-                async_init: transmute::<*mut c_void, AsyncInit>(async_init?),
-                async_send: transmute::<*mut c_void, AsyncSend>(async_send?),
-                reference: transmute::<*mut c_void, Act>(reference?),
-                unreference: transmute::<*mut c_void, Act>(unreference?),
-                close: transmute::<*mut c_void, Close>(close?),
-            })
-        }
+        handle.libuv.free(raw, ASYNC);
+        handle.closed_one();
     }
 }

@@ -2,7 +2,7 @@
 
 use std::future::{Ready, ready};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::buffer::spare_capacity;
 use tokio::io::Interest;
@@ -43,10 +43,20 @@ pub async fn unread(input: &Input) {
     let _ = input.ready(Interest::ERROR).await;
 }
 
+/// Takes a server's output out of the runtime: what comes wakes nobody any more.
+pub fn detached(output: Output) -> io::Result<OwnedFd> {
+    output.into_nonblocking_fd()
+}
+
 /// Appends what is there now to the spare room of `buffer`; `WouldBlock` if that is nothing.
 ///
 /// The pipe itself is asked: the runtime only knows of what has come once it has polled, and a server that writes and leaves at
 /// once is known to have left before that.
-pub fn read_now(output: &Output, buffer: &mut Vec<u8>) -> Ready<io::Result<usize>> {
-    ready(rustix::io::read(output, spare_capacity(buffer)).map_err(io::Error::from))
+pub fn output_now(output: &Output, buffer: &mut Vec<u8>) -> Ready<io::Result<usize>> {
+    ready(read_now(output, buffer))
+}
+
+/// The same of any pipe that does not block.
+pub fn read_now(pipe: impl AsFd, buffer: &mut Vec<u8>) -> io::Result<usize> {
+    rustix::io::read(pipe, spare_capacity(buffer)).map_err(io::Error::from)
 }

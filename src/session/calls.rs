@@ -1,7 +1,8 @@
 //! The calls that are under way: ids, deadlines, progress, and the promise that each settles exactly once.
 //!
-//! Calls are begun on any thread, mostly the host's JavaScript thread; they settle on the I/O thread, with a long error on the pool, and
-//! where they begin when they are refused. Beginning one takes no hop: the deadline keeper is woken only when the new deadline is earlier
+//! Calls are begun on any thread, mostly the host's JavaScript thread; they settle where their answers are
+//! read (the I/O thread, or the host's own for calls that come one at a time), with a long error on the pool, and where they begin when they
+//! are refused. Beginning one takes no hop: the deadline keeper is woken only when the new deadline is earlier
 //! than the one it sleeps for.
 
 use std::collections::{BTreeSet, HashMap};

@@ -11,7 +11,7 @@ use super::{Event, Reason, Shared, wire};
 use crate::error::{ErrorCode, McpError};
 use crate::link::envelope::{AnswerId, Message, RpcError, answer_id_text};
 use crate::link::fields::fields;
-use crate::link::{Arrival, Frame, FrameKind, POOL_FROM, Receiver};
+use crate::link::{Arrival, Frame, FrameKind, HostLoop, POOL_FROM, Receiver};
 
 /// As much of a server's error text as is shown.
 const RPC_MESSAGE_MAX: usize = 2_000;
@@ -67,6 +67,10 @@ impl Receiver for Inbox {
 
     fn warning(&self, code: &'static str, message: &str, details: Vec<(&'static str, Value)>) {
         self.0.warn(code, message, details);
+    }
+
+    fn host_loop(&self) -> Option<Arc<dyn HostLoop>> {
+        self.0.owner.host_loop()
     }
 }
 

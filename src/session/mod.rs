@@ -47,16 +47,22 @@ use self::handshake::Negotiated;
 use self::life::Life;
 use self::subscription::Subscription;
 use crate::error::{ErrorCode, McpError};
-use crate::link::{Frame, FrameKind, Link, Sent};
+use crate::link::{Frame, FrameKind, HostLoop, Link, Sent};
 use crate::policy::definition::ToolFilter;
 use crate::policy::options::Listens;
 use crate::policy::redact::Redactor;
 use crate::process::Waits;
 
-/// What a session tells its owner. Called on the I/O thread, and from the pool with a long log message, which later events may overtake;
+/// What a session tells its owner. Called on the I/O thread or its own [`host_loop`](Owner::host_loop), and from the pool with a long log message, which later events may overtake;
 /// must not block.
 pub trait Owner: Send + Sync + 'static {
     fn heard(&self, event: Event);
+
+    /// The event loop of whoever waits for the calls: see [`Receiver::host_loop`](crate::link::Receiver::host_loop). `None` where its thread may
+    /// block in a call.
+    fn host_loop(&self) -> Option<Arc<dyn HostLoop>> {
+        None
+    }
 }
 
 /// One thing that happened.

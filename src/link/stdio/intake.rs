@@ -9,6 +9,12 @@ use crate::link::envelope::{self, Message};
 use crate::link::outline::Outline;
 use crate::link::{Arrival, POOL_FROM, Receiver};
 
+/// A line that came whole.
+enum WholeLine {
+    Short(Vec<u8>),
+    Long(Vec<u8>, Box<Outline>),
+}
+
 pub struct Intake {
     server: String,
     limit: usize,
@@ -34,12 +40,46 @@ impl Intake {
         self.lines.length()
     }
 
+    /// Whether nothing is held but whole lines.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.lines.is_whole()
+    }
+
+    /// Gives back what room large lines have taken. Only where nothing is held.
+    pub fn shrink(&mut self) {
+        self.lines.shrink();
+    }
+
     /// Hands up what is whole. An error is the server's breach of the protocol; nothing more is to be read then.
     pub async fn deliver(&mut self, receiver: &dyn Receiver) -> Result<(), McpError> {
+        while let Some(line) = self.next_line(receiver)? {
+            match line {
+                WholeLine::Short(line) => self.take_in(envelope::parse_owned(line), receiver),
+                WholeLine::Long(line, outline) => self.long(line, *outline, receiver).await,
+            }
+        }
+        Ok(())
+    }
+
+    /// The same on a thread that does not wait for the pool: for what came in a read or two.
+    pub fn deliver_here(&mut self, receiver: &dyn Receiver) -> Result<(), McpError> {
+        while let Some(line) = self.next_line(receiver)? {
+            let messages = match line {
+                WholeLine::Short(line) => envelope::parse_owned(line),
+                WholeLine::Long(line, outline) => envelope::parse_outlined(line, *outline),
+            };
+            self.take_in(messages, receiver);
+        }
+        Ok(())
+    }
+
+    /// The next line to be read; what over-long ones answer is handed up meanwhile.
+    fn next_line(&mut self, receiver: &dyn Receiver) -> Result<Option<WholeLine>, McpError> {
         while let Some(chunk) = self.lines.next_chunk() {
             match chunk {
-                Chunk::Line(line) => self.heard(envelope::parse_owned(line), receiver),
-                Chunk::Long(line, outline) => self.long(line, *outline, receiver).await,
+                Chunk::Line(line) => return Ok(Some(WholeLine::Short(line))),
+                Chunk::Long(line, outline) => return Ok(Some(WholeLine::Long(line, outline))),
                 Chunk::TooLarge { id: Some(id) } => {
                     receiver.arrived(Arrival::TooLarge { id, limit: self.limit });
                 }
@@ -51,7 +91,7 @@ impl Intake {
         if self.lines.is_endless() {
             return Err(self.too_large("had no end after four times of it"));
         }
-        Ok(())
+        Ok(None)
     }
 
     /// Hands up an unterminated last line, after the end of the input.
@@ -73,10 +113,10 @@ impl Intake {
         } else {
             envelope::parse_outlined(line, outline)
         };
-        self.heard(messages, receiver);
+        self.take_in(messages, receiver);
     }
 
-    fn heard(&self, messages: Result<Vec<Message>, String>, receiver: &dyn Receiver) {
+    fn take_in(&self, messages: Result<Vec<Message>, String>, receiver: &dyn Receiver) {
         match messages {
             Ok(messages) => {
                 for message in messages {

@@ -94,6 +94,20 @@ impl Lines {
         self.buffer.len()
     }
 
+    /// Whether nothing is held but whole lines.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.skipping.is_none()
+            && self.buffer.get(self.start..).is_none_or(|held| held.ends_with(b"\n") || held.is_empty())
+    }
+
+    /// Gives back what room large lines have taken. Only where nothing is held.
+    pub fn shrink(&mut self) {
+        if self.start == self.buffer.len() {
+            *self = Self::new(self.limit);
+        }
+    }
+
     /// The next whole line; `None` when more bytes are needed.
     pub fn next_chunk(&mut self) -> Option<Chunk> {
         let end = memchr(b'\n', &self.buffer[self.searched..]).map(|offset| self.searched + offset);

@@ -4,46 +4,51 @@
 //! - [`lines`], [`oversize`] — bytes in, bounded lines out; whose answer an over-long line was
 //! - [`pipe`] — the way out
 //! - [`turn`] — what is sent in one turn of an event loop
-//! - [`read`] — reading a non-blocking pipe
+//! - `reading`, [`read`] — who reads what the server writes, and how a non-blocking pipe is read
+//! - [`traffic`] — what went to and fro, and whether calls come one at a time
+//! - `loan` — stdout while the host's own thread reads it
 //! - [`stderr`], [`noise`] — what the server says beside the protocol
 
 pub mod intake;
 pub mod lines;
+#[cfg(unix)]
+mod loan;
 pub mod noise;
 pub mod oversize;
 pub mod pipe;
 pub mod read;
+mod reading;
 pub mod stderr;
+pub mod traffic;
 pub mod turn;
 
 use std::future::Future;
 use std::io;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+#[cfg(unix)]
+use std::sync::Mutex;
 use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::{Notify, OnceCell, watch};
 
-use self::intake::Intake;
+#[cfg(unix)]
+use self::loan::Loan;
 use self::noise::Noise;
 use self::pipe::Pipe;
-use self::read::{LAST_READ_MAX, Read, read_now, read_some};
 use self::stderr::{Stderr, telling_line};
-use super::{Arrival, End, Frame, Gone, Link, Receiver, STDERR_IN_ERRORS, Sent};
+use self::traffic::{Noted, Traffic};
+use super::{Arrival, End, Frame, FrameKind, Gone, Link, Receiver, STDERR_IN_ERRORS, Sent};
 use crate::error::{ErrorCode, McpError};
 use crate::policy::found::program_of;
 use crate::policy::redact::Redactor;
-use crate::process::pipes::{self, Output};
+use crate::process::pipes;
 use crate::process::{self, Command, Ended, Process, SpawnError, Waits};
 
 /// How long the exit code is waited for after stdout or stdin has ended, and the end of stderr after the exit.
 const EXIT_WAIT: Duration = Duration::from_millis(250);
 const STDERR_WAIT: Duration = Duration::from_millis(100);
-
-/// A line that goes on after so much, which is what a pipe holds, is likely to be followed by others.
-const WIDEN_FROM: usize = 64 * 1024;
 
 /// What a stdio link is made from.
 pub struct Opening {
@@ -64,7 +69,10 @@ pub struct Stdio {
     pipe: Arc<Pipe>,
     stderr: Stderr,
     noise: Arc<Noise>,
-    received: AtomicU64,
+    traffic: Arc<Traffic>,
+    /// What the host's thread reads from now.
+    #[cfg(unix)]
+    loan: Mutex<Option<Arc<Loan>>>,
     /// The server has stopped reading its stdin, which only a write finds out.
     deaf: Notify,
     end: OnceCell<End>,
@@ -76,22 +84,21 @@ pub struct Stdio {
 pub async fn open(opening: Opening, receiver: Arc<dyn Receiver>) -> Result<Arc<Stdio>, McpError> {
     let spawned =
         process::spawn(opening.command, opening.guardian).await.map_err(|error| not_started(&error))?;
-    let internal = |error: std::io::Error| {
-        McpError::new(ErrorCode::Internal, format!("The pipes to the server could not be watched: {error}."))
-    };
     let stdio = Arc::new(Stdio {
         server: opening.server,
-        pipe: Arc::new(Pipe::new(spawned.stdin).map_err(internal)?),
+        pipe: Arc::new(Pipe::new(spawned.stdin).map_err(|error| unwatched(&error))?),
         stderr: Stderr::new(opening.redactor.clone()),
         noise: Arc::new(Noise::new(opening.redactor)),
-        received: AtomicU64::new(0),
+        traffic: Arc::default(),
+        #[cfg(unix)]
+        loan: Mutex::default(),
         deaf: Notify::new(),
         end: OnceCell::new(),
         over: watch::Sender::new(false),
         process: spawned.process,
     });
-    let stdout = pipes::output(spawned.stdout).map_err(internal)?;
-    let mut stderr = pipes::output(spawned.stderr).map_err(internal)?;
+    let stdout = pipes::output(spawned.stdout).map_err(|error| unwatched(&error))?;
+    let mut stderr = pipes::output(spawned.stderr).map_err(|error| unwatched(&error))?;
     let (writer, listener, reader) = (stdio.clone(), stdio.clone(), stdio.clone());
     // Not the link: a guardian whose start hangs would keep that for ever.
     let (process, hears_warnings) = (stdio.process.clone(), receiver.clone());
@@ -115,8 +122,9 @@ pub async fn open(opening: Opening, receiver: Arc<dyn Receiver>) -> Result<Arc<S
         listener.drain(&mut stderr).await;
     };
     run(listening, &receiver);
-    let hears_messages = receiver.clone();
-    run(async move { reader.run(stdout, opening.max_message_bytes, &*hears_messages).await }, &receiver);
+    let hears_messages: Arc<dyn Receiver> =
+        Arc::new(Noted { receiver: receiver.clone(), traffic: stdio.traffic.clone() });
+    run(async move { reader.run(stdout, opening.max_message_bytes, hears_messages).await }, &receiver);
     Ok(stdio)
 }
 
@@ -137,75 +145,6 @@ fn run(part: impl Future<Output = ()> + Send + 'static, receiver: &Arc<dyn Recei
 }
 
 impl Stdio {
-    async fn run(&self, mut stdout: Output, limit: usize, receiver: &dyn Receiver) {
-        let gone = if let Err(error) = self.read(&mut stdout, limit, receiver).await {
-            Gone { error, protocol_error: true }
-        } else {
-            // The exit code usually comes a moment after the end of a pipe, or has come before it.
-            let _ = tokio::time::timeout(EXIT_WAIT, self.process.exited()).await;
-            let _ = tokio::time::timeout(STDERR_WAIT, self.stderr.drained()).await;
-            Gone { error: self.obituary("stdout"), protocol_error: self.process.exit().is_none() }
-        };
-        receiver.arrived(Arrival::Gone(gone));
-        self.drain(&mut stdout).await;
-    }
-
-    /// Reads on, for nobody, until whoever the server left behind is gone, too: a helper that writes while it cleans up after SIGTERM
-    /// would die of SIGPIPE instead.
-    async fn drain(&self, output: &mut Output) {
-        let mut over = self.over.subscribe();
-        let mut waste = Vec::with_capacity(16 * 1024);
-        let reading = async {
-            while read_some(output, &mut waste).await == Read::Some {
-                waste.clear();
-            }
-        };
-        tokio::select! {
-            _ = over.wait_for(|over| *over) => {}
-            () = reading => {}
-        }
-    }
-
-    /// Reads until nothing more can come; an error is the server's breach of the protocol.
-    async fn read(&self, stdout: &mut Output, limit: usize, receiver: &dyn Receiver) -> Result<(), McpError> {
-        let mut intake = Intake::new(self.server.clone(), limit, self.noise.clone());
-        let mut last_bytes = None;
-        let mut is_wide = false;
-        // Most servers that stop reading are about to leave, and then there is more to say.
-        let deaf = async {
-            self.deaf.notified().await;
-            tokio::time::sleep(EXIT_WAIT).await;
-        };
-        let mut deaf = pin!(deaf);
-        loop {
-            let space = intake.space();
-            let before = space.len();
-            let read = match last_bytes {
-                None => tokio::select! {
-                    biased;
-                    _ = self.process.exited() => { last_bytes = Some(0); continue }
-                    () = &mut deaf => return Err(self.obituary("stdin")),
-                    read = read_some(stdout, space) => read,
-                },
-                Some(bytes) if bytes > LAST_READ_MAX => Read::End,
-                Some(_) => read_now(stdout, space).await,
-            };
-            if read != Read::Some {
-                break;
-            }
-            let count = (intake.length() - before) as u64;
-            self.received.fetch_add(count, Ordering::Relaxed);
-            last_bytes = last_bytes.map(|bytes| bytes + count);
-            intake.deliver(receiver).await?;
-            if !is_wide && intake.length() > WIDEN_FROM {
-                is_wide = true;
-                pipes::widen(stdout);
-            }
-        }
-        intake.finish(receiver).await;
-        Ok(())
-    }
-
     /// What there is to say of a server that has left, or has closed this pipe.
     fn obituary(&self, pipe: &str) -> McpError {
         let exit = self.process.exit();
@@ -231,6 +170,12 @@ impl Stdio {
 
 impl Link for Stdio {
     fn send(&self, frame: Frame) -> Sent {
+        if let FrameKind::Request(id) = frame.kind {
+            let is_alone = self.traffic.asked(id);
+            if cfg!(unix) && !is_alone {
+                self.end_loan();
+            }
+        }
         self.pipe.send(frame)
     }
 
@@ -282,12 +227,16 @@ impl Link for Stdio {
     fn diagnostics(&self) -> Vec<(&'static str, Value)> {
         vec![
             ("bytesSent", self.pipe.bytes().into()),
-            ("bytesReceived", self.received.load(Ordering::Relaxed).into()),
+            ("bytesReceived", self.traffic.total().into()),
             ("stderrBytes", self.stderr.total().into()),
             ("skippedLines", self.noise.count().into()),
             ("skippedLineSamples", self.noise.samples().into()),
         ]
     }
+}
+
+fn unwatched(error: &io::Error) -> McpError {
+    McpError::new(ErrorCode::Internal, format!("The pipes to the server could not be watched: {error}."))
 }
 
 fn not_started(error: &SpawnError) -> McpError {

@@ -23,7 +23,7 @@ pub enum Read {
 /// Appends what is there now to the spare room of `buffer`, also where the runtime does not know of it yet.
 pub async fn read_now(pipe: &Output, buffer: &mut Vec<u8>) -> Read {
     loop {
-        if let Some(read) = outcome(pipes::read_now(pipe, buffer).await) {
+        if let Some(read) = outcome(pipes::output_now(pipe, buffer).await) {
             return read;
         }
     }
@@ -40,7 +40,7 @@ pub async fn read_some(pipe: &mut Output, buffer: &mut Vec<u8>) -> Read {
 }
 
 /// `None` if it was interrupted and is to be repeated.
-fn outcome(read: io::Result<usize>) -> Option<Read> {
+pub(super) fn outcome(read: io::Result<usize>) -> Option<Read> {
     match read {
         Ok(0) => Some(Read::End),
         Ok(_) => Some(Read::Some),

@@ -14,7 +14,7 @@ pub type End = NamedPipeServer;
 pub type Input = NamedPipeServer;
 pub type Output = NamedPipeServer;
 
-/// How long `read_now` waits for the runtime to learn of what has come.
+/// How long `output_now` waits for the runtime to learn of what has come.
 const LEARNING: Duration = Duration::from_millis(20);
 
 /// Which way a pipe leads.
@@ -51,7 +51,7 @@ pub async fn unread(input: &Input) {
 ///
 /// The runtime always has a read under way, so nobody can ask the pipe itself: what that read has brought is only known once
 /// the runtime has polled, and the next begins after that.
-pub async fn read_now(output: &Output, buffer: &mut Vec<u8>) -> io::Result<usize> {
+pub async fn output_now(output: &Output, buffer: &mut Vec<u8>) -> io::Result<usize> {
     let read = async {
         loop {
             output.readable().await?;

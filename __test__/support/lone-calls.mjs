@@ -1,0 +1,24 @@
+// Calls that come one after the other, until their answers are read on the thread of the caller itself.
+
+import { soon } from './fixture.mjs'
+
+/** Whether this thread waits for a server's pipe. Of libuv's handles that it has, the only ones of the kind. */
+export function readsHere() {
+  process.report.excludeNetwork = true
+  const { libuv } = process.report.getReport()
+  return libuv.some(({ type, is_active }) => type === 'poll' && is_active)
+}
+
+/** Calls one after the other until answers are read here. Where that cannot be, some calls are as good. */
+export async function calledAlone(connection) {
+  const few = async () => {
+    for (let call = 0; call < 8; call++) await connection.callTool('echo', { call })
+  }
+  if (process.platform === 'win32') return few()
+  await soon(async () => {
+    await few()
+    return readsHere()
+  }, 'a loan')
+  // The look took its time.
+  await few()
+}

@@ -1,0 +1,283 @@
+//! A server's stdout, lent to the host's own event loop.
+//!
+//! A call that is alone goes from the host's thread through the pipe to the server, whose answer wakes the I/O thread, which wakes the host's: three
+//! switches of threads, of which the last is all that the answer is waited for. Read on the host's thread itself there are two. That
+//! pays for calls that come one after the other and have short answers; of others the I/O thread takes the reading off the host's.
+
+use std::any::Any;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+
+use super::intake::Intake;
+use super::read::{Read, outcome};
+use super::traffic::{SHORT, Traffic};
+use crate::error::McpError;
+use crate::link::{Receiver, Source};
+use crate::process::pipes::read_now;
+
+/// So many reads in a row without an answer: the server talks of its own accord.
+const UNASKED_MAX: u32 = 8;
+
+/// One loan, from the I/O thread's giving it to its taking it back. Both may look at it, one at a time.
+pub(super) struct Loan {
+    lent: Mutex<Option<Lent>>,
+    /// It is to be taken back.
+    over: Notify,
+    reads: AtomicU64,
+    runtime: Handle,
+}
+
+/// What is lent. Whoever holds the lock reads; it is never held while JavaScript runs.
+struct Lent {
+    end: OwnedFd,
+    intake: Intake,
+    receiver: Arc<dyn Receiver>,
+    traffic: Arc<Traffic>,
+    unasked: u32,
+    /// Nothing more is to be read here.
+    is_over: bool,
+    breach: Option<McpError>,
+    panic: Option<Box<dyn Any + Send>>,
+}
+
+/// What comes back of a loan. Where a read panicked, taking this panics: the link is gone then, as with any panic of its parts.
+pub(super) struct Returned {
+    pub(super) end: OwnedFd,
+    pub(super) intake: Intake,
+    /// The server broke the protocol.
+    pub(super) breach: Option<McpError>,
+}
+
+impl Loan {
+    /// Within the runtime.
+    pub(super) fn new(
+        end: OwnedFd,
+        intake: Intake,
+        receiver: Arc<dyn Receiver>,
+        traffic: Arc<Traffic>,
+    ) -> Self {
+        let lent =
+            Lent { end, intake, receiver, traffic, unasked: 0, is_over: false, breach: None, panic: None };
+        Self {
+            lent: Mutex::new(Some(lent)),
+            over: Notify::new(),
+            reads: AtomicU64::new(0),
+            runtime: Handle::current(),
+        }
+    }
+
+    /// Hands up what was read before. Of anything else the lock keeps it away meanwhile.
+    pub(super) fn deliver(&self) {
+        if let Some(lent) = &mut *self.lock() {
+            lent.guarded(|lent| {
+                lent.deliver();
+                lent.intake.shrink();
+            });
+            self.look_over(lent);
+        }
+    }
+
+    /// How often it was read.
+    pub(super) fn reads(&self) -> u64 {
+        self.reads.load(Ordering::Relaxed)
+    }
+
+    /// Asks for it to be taken back. From any thread.
+    pub(super) fn end(&self) {
+        self.over.notify_one();
+    }
+
+    /// Waits until it is to be taken back.
+    pub(super) async fn ended(&self) {
+        self.over.notified().await;
+    }
+
+    /// Takes it back, once.
+    pub(super) fn take(&self) -> Option<Returned> {
+        let Lent { end, intake, breach, panic, .. } = self.lock().take()?;
+        if let Some(panic) = panic {
+            resume_unwind(panic);
+        }
+        Some(Returned { end, intake, breach })
+    }
+
+    /// Whether it may be read on.
+    fn look_over(&self, lent: &Lent) -> bool {
+        if lent.is_over {
+            self.end();
+        }
+        !lent.is_over
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Lent>> {
+        self.lent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Source for Loan {
+    fn descriptor(&self) -> io::Result<OwnedFd> {
+        match &*self.lock() {
+            Some(lent) => lent.end.try_clone(),
+            None => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
+    fn read(&self) -> bool {
+        let mut lent = self.lock();
+        let Some(lent) = lent.as_mut().filter(|lent| !lent.is_over) else { return false };
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        // What follows from a message may start a task.
+        let _within = self.runtime.enter();
+        lent.guarded(Lent::read);
+        self.look_over(lent)
+    }
+}
+
+impl Lent {
+    /// A panic would go through libuv, which is C.
+    fn guarded(&mut self, act: impl FnOnce(&mut Self)) {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| act(self))) {
+            self.panic = Some(panic);
+            self.is_over = true;
+        }
+    }
+
+    /// Reads once. The end of the pipe is left there for the I/O thread to find.
+    fn read(&mut self) {
+        let space = self.intake.space();
+        match outcome(read_now(&self.end, space)) {
+            None | Some(Read::Nothing) => return,
+            Some(Read::End) => {
+                self.is_over = true;
+                return;
+            }
+            Some(Read::Some) => {}
+        }
+        let count = self.intake.length();
+        self.traffic.received(count);
+        self.is_over = count > SHORT || !self.intake.is_whole();
+        self.deliver();
+        self.unasked = if self.traffic.has_answer() { 0 } else { self.unasked + 1 };
+        self.is_over |= self.unasked > UNASKED_MAX;
+    }
+
+    fn deliver(&mut self) {
+        if let Err(breach) = self.intake.deliver_here(&*self.receiver) {
+            self.breach = Some(breach);
+            self.is_over = true;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use std::io::{PipeWriter, Write};
+
+    use serde_json::Value;
+
+    use super::super::noise::Noise;
+    use super::*;
+    use crate::link::Arrival;
+    use crate::policy::redact::Redactor;
+
+    #[derive(Default)]
+    struct Heard(Mutex<Vec<String>>);
+
+    impl Receiver for Heard {
+        fn arrived(&self, arrival: Arrival) {
+            let Arrival::Message(message) = arrival else { panic!("no message") };
+            let crate::link::envelope::Message::Notification { method, .. } = message else {
+                panic!("a panic on purpose")
+            };
+            self.0.lock().unwrap().push(method);
+        }
+
+        fn stderr_line(&self, _line: String) {}
+        fn warning(&self, _code: &'static str, _message: &str, _details: Vec<(&'static str, Value)>) {}
+    }
+
+    fn lent() -> (Loan, PipeWriter, Arc<Heard>) {
+        let (reader, writer) = io::pipe().unwrap();
+        let reader = OwnedFd::from(reader);
+        rustix::io::ioctl_fionbio(&reader, true).unwrap();
+        let noise = Arc::new(Noise::new(Redactor::new(&[])));
+        let intake = Intake::new("s".to_owned(), 1 << 20, noise);
+        let heard = Arc::<Heard>::default();
+        (Loan::new(reader, intake, heard.clone(), Arc::default()), writer, heard)
+    }
+
+    fn line(method: impl std::fmt::Display) -> String {
+        format!("{{\"method\":\"{method}\"}}\n")
+    }
+
+    async fn is_over(loan: &Loan) -> bool {
+        tokio::time::timeout(std::time::Duration::ZERO, loan.ended()).await.is_ok()
+    }
+
+    #[tokio::test]
+    async fn whole_lines_are_handed_up_and_the_beginning_of_another_goes_back_with_the_pipe() {
+        let (loan, mut writer, heard) = lent();
+        assert!(loan.read(), "nothing is there yet");
+        writer.write_all(line("a").as_bytes()).unwrap();
+        assert!(loan.read());
+        assert!(!is_over(&loan).await);
+        writer.write_all(format!("{}{{\"meth", line("b")).as_bytes()).unwrap();
+        assert!(!loan.read());
+        assert!(is_over(&loan).await);
+        writer.write_all(b"od\":\"c\"}\n").unwrap();
+        assert!(!loan.read(), "the rest is no longer read here");
+        let Returned { end, mut intake, breach } = loan.take().unwrap();
+        assert_eq!(breach, None);
+        read_now(&end, intake.space()).unwrap();
+        intake.deliver(&*heard).await.unwrap();
+        assert_eq!(*heard.0.lock().unwrap(), ["a", "b", "c"]);
+        assert!(!loan.read() && loan.take().is_none() && loan.descriptor().is_err());
+    }
+
+    #[tokio::test]
+    async fn the_end_of_the_pipe_is_left_to_be_found() {
+        let (loan, writer, _) = lent();
+        drop(writer);
+        assert!(!loan.read());
+        assert!(is_over(&loan).await);
+        let Returned { end, mut intake, .. } = loan.take().unwrap();
+        assert_eq!(read_now(&end, intake.space()).unwrap(), 0);
+    }
+
+    #[tokio::test]
+    async fn much_at_once_and_a_server_that_talks_unasked_end_it() {
+        let (loan, mut writer, heard) = lent();
+        writer.write_all(line("a").repeat(SHORT / 10).as_bytes()).unwrap();
+        assert!(!loan.read());
+        assert_eq!(heard.0.lock().unwrap().len(), SHORT / 10);
+
+        let (loan, mut writer, heard) = lent();
+        let mut reads = 0;
+        while {
+            writer.write_all(line(reads).as_bytes()).unwrap();
+            reads += 1;
+            loan.read()
+        } {}
+        assert_eq!(reads, UNASKED_MAX + 1);
+        assert_eq!(heard.0.lock().unwrap().len(), reads as usize);
+        assert_eq!(loan.reads(), u64::from(reads));
+    }
+
+    #[tokio::test]
+    #[should_panic(expected = "a panic on purpose")]
+    async fn a_panic_stays_away_from_the_host_and_comes_out_where_the_loan_is_taken_back() {
+        let (loan, mut writer, _) = lent();
+        writer.write_all(b"{\"id\":1,\"result\":{}}\n").unwrap();
+        assert!(!loan.read());
+        assert!(is_over(&loan).await);
+        loan.take();
+    }
+}
