@@ -141,7 +141,7 @@ mod tests {
 
     fn answer(noted: &Noted, id: u64) {
         noted
-            .arrived(Arrival::Message(Message::Result { id: AnswerId::Number(id), result: "{}".to_owned() }));
+            .arrived(Arrival::Message(Message::Result { id: AnswerId::Number(id), result: "{}".to_owned().into() }));
     }
 
     fn lone_calls(noted: &Noted, ids: std::ops::Range<u64>) {
