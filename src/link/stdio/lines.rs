@@ -88,10 +88,10 @@ impl Lines {
         &mut self.buffer
     }
 
-    /// Bytes held now.
+    /// Bytes that were not handed out yet.
     #[must_use]
     pub fn length(&self) -> usize {
-        self.buffer.len()
+        self.buffer.len() - self.start
     }
 
     /// Whether nothing is held but whole lines.
@@ -103,8 +103,8 @@ impl Lines {
 
     /// Gives back what room large lines have taken. Only where nothing is held.
     pub fn shrink(&mut self) {
-        if self.start == self.buffer.len() {
-            *self = Self::new(self.limit);
+        if self.length() == 0 {
+            (self.buffer, self.start, self.searched) = (Vec::new(), 0, 0);
         }
     }
 
@@ -264,6 +264,13 @@ mod tests {
         let (all, lines) = chunks(100, &[long.as_bytes()]);
         assert_eq!(all, []);
         assert!(lines.is_endless());
+    }
+
+    #[test]
+    fn lines_that_were_handed_out_are_held_no_more() {
+        let (all, lines) = chunks(100, &["short\n".repeat(20_000).as_bytes(), b"rest"]);
+        assert_eq!(all.len(), 20_000);
+        assert_eq!(lines.length(), 4);
     }
 
     #[test]
