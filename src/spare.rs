@@ -13,7 +13,7 @@ const FROM: usize = 512 * 1024;
 /// As much may wait for use.
 const BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// So much is prepared before it is needed: fresh pages for it take 0.5 ms.
+/// So much at most is prepared before it is needed: a thousand pages, for what may not come.
 const PREPARED_MAX: usize = 4 * 1024 * 1024;
 
 /// What nobody has used for so long goes back to the system,
