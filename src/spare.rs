@@ -13,6 +13,9 @@ const FROM: usize = 512 * 1024;
 /// As much may wait for use.
 const BYTES_MAX: usize = 64 * 1024 * 1024;
 
+/// So much at most is prepared before it is needed: a thousand pages, for what may not come.
+const PREPARED_MAX: usize = 4 * 1024 * 1024;
+
 /// What nobody has used for so long goes back to the system,
 const KEPT: Duration = Duration::from_secs(1);
 /// one after the other: a process whose memory is being unmapped waits for that when it needs some.
@@ -31,7 +34,7 @@ struct Spare {
 /// An empty buffer with room for so many bytes, if there is one.
 #[must_use]
 pub fn take(room: usize) -> Option<Vec<u8>> {
-    if room < FROM || cfg!(feature = "slow-paths") {
+    if cfg!(feature = "slow-paths") {
         return None;
     }
     let mut spare = lock();
@@ -54,6 +57,21 @@ pub fn keep(mut buffer: Vec<u8>, runtime: &Handle) {
         drop(spare);
         runtime.spawn(give_back());
     }
+}
+
+/// Prepares an empty buffer for so many bytes on the pool, where none waits: its pages are fresh ones that somebody would wait for. Worth it where
+/// more like it are likely to come, and nobody needs the processor meanwhile.
+pub fn prepare(room: usize) {
+    let Ok(runtime) = Handle::try_current() else { return };
+    if cfg!(feature = "slow-paths") || !(FROM..=PREPARED_MAX).contains(&room) || !lock().buffers.is_empty() {
+        return;
+    }
+    runtime.spawn_blocking(move || {
+        let mut buffer = Vec::with_capacity(room);
+        // Zeros the system would promise without a page for them.
+        buffer.resize(room, u8::MAX);
+        keep(buffer, &Handle::current());
+    });
 }
 
 /// Gives back what is too old or too much, until nothing is left.
@@ -93,7 +111,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_large_buffer_is_used_again_or_given_back() {
+    async fn a_large_buffer_is_used_again_or_given_back_and_one_is_prepared_where_none_waits() {
         let runtime = Handle::current();
         let large = Vec::with_capacity(FROM);
         let place = large.as_ptr();
@@ -110,5 +128,14 @@ mod tests {
             tokio::time::sleep(STEP).await;
         }
         assert!(take(FROM).is_none());
+
+        prepare(FROM);
+        let prepared = loop {
+            tokio::time::sleep(STEP).await;
+            if let Some(buffer) = take(FROM) {
+                break buffer;
+            }
+        };
+        assert!(prepared.is_empty());
     }
 }

@@ -78,7 +78,9 @@ impl Lines {
             }
         }
         let wanted = self.buffer.len() + READ_SIZE;
+        // Before it grows step by step, each of them into fresh memory.
         if self.buffer.capacity() < wanted
+            && self.buffer.len() >= OUTLINE_FROM
             && let Some(mut roomy) = spare::take(wanted)
         {
             roomy.extend_from_slice(&self.buffer);
@@ -132,7 +134,12 @@ impl Lines {
             let mut outline = Box::new(std::mem::take(&mut self.outline));
             outline.read(&self.buffer[self.start..end]);
             if end - self.start > HAND_OVER_FROM {
-                return Some(Chunk::Long(self.take_line(end), outline));
+                let line = self.take_line(end);
+                // V8 takes its time to give this one back (10,000 rows: 110 page faults a call).
+                if outline.is_dense() {
+                    spare::prepare(line.capacity());
+                }
+                return Some(Chunk::Long(line, outline));
             }
             Chunk::Long(self.buffer[self.start..end].to_vec(), outline)
         } else {
