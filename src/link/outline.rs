@@ -90,10 +90,15 @@ impl Outline {
         }
     }
 
-    /// Whether [`Outline::lone_result`] is all there is to do with the line.
+    /// Whether [`Outline::lone_result`] is all there is to do with the line: it is a result, in ASCII, and nothing else.
     #[must_use]
     pub fn is_plain(&self) -> bool {
-        self.state == State::Done && self.valid.is_none()
+        let [_, method, error, result] = &self.members;
+        self.state == State::Done
+            && self.valid.is_none()
+            && method.is_none()
+            && error.is_none()
+            && result.is_some()
     }
 
     /// Whether a line that has been read has no long string: somebody will take his time to parse it.

@@ -315,3 +315,23 @@ impl Random {
         self.space(text);
     }
 }
+
+#[test]
+fn only_a_result_in_ascii_needs_no_more_than_its_outline() {
+    let is_plain = |line: &str| {
+        let mut outline = Outline::default();
+        outline.read(line.as_bytes());
+        outline.is_plain()
+    };
+    assert!(is_plain(r#"{"jsonrpc":"2.0","id":1,"result":{"a":[1,"b"]}}"#));
+    for line in [
+        r#"{"jsonrpc":"2.0","method":"a","params":{}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"a"}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{}}"#,
+        r#"{"jsonrpc":"2.0","id":1}"#,
+        r#"{"jsonrpc":"2.0","id":1,"result":{"a":"é"}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"result":{"#,
+    ] {
+        assert!(!is_plain(line), "{line}");
+    }
+}
