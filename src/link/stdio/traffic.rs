@@ -140,8 +140,10 @@ mod tests {
     }
 
     fn answer(noted: &Noted, id: u64) {
-        noted
-            .arrived(Arrival::Message(Message::Result { id: AnswerId::Number(id), result: "{}".to_owned().into() }));
+        noted.arrived(Arrival::Message(Message::Result {
+            id: AnswerId::Number(id),
+            result: "{}".to_owned().into(),
+        }));
     }
 
     fn lone_calls(noted: &Noted, ids: std::ops::Range<u64>) {
