@@ -49,7 +49,8 @@ class Host {
   #binding
   #native
   #lastToken = 0
-  #operations = new Map()
+  /** By token. None has token 0: a map that is emptied and filled by each of the calls that come one by one is made anew each time. */
+  #operations = new Map([[0, undefined]])
   #listeners = new Map()
   /** Never moved in memory, as an array of its own buffer may be. */
   #holds = new Int32Array(new ArrayBuffer(4 * HOLD.places))
