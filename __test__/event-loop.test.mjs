@@ -6,8 +6,11 @@ import { gone, seen } from './support/processes.mjs'
 
 const IMPORTS = `
   import { failure, fixture, received, soon } from ${JSON.stringify(new URL('support/fixture.mjs', import.meta.url))}
-  import { calledAlone } from ${JSON.stringify(new URL('support/lone-calls.mjs', import.meta.url))}
   const { connectMcpServer, connectMcpServers } = workflow
+  // As many as it takes for answers to be read on this thread, where they can be.
+  const calledAlone = async connection => {
+    for (let call = 0; call < 32; call++) await connection.callTool('echo')
+  }
 `
 
 /** Runs a host until it has ended by itself; one that does not is killed, and `signal` says so. */
