@@ -30,13 +30,14 @@ export declare class Connection {
   diagnostics(): string
 }
 
-/** What an environment needs of this side. Everything comes back through `take`. */
+/** What an environment needs of this side. Everything comes back through `deliver`. */
 export declare class Host {
   /**
-   * `deliver` is called when there is something to take. `engineIsNode`: not Bun and not Deno, which have some of what Node.js exports
-   * beside Node-API, and work differently.
+   * `deliver` is called with what there is to deliver, `4 * token + kind, text, …` or one array of that, or with nothing when it is to be
+   * taken. `holds`: see src/node/holds.rs. `engineIsNode`: not Bun and not Deno, which have some of what Node.js exports beside Node-API, and
+   * work differently.
    */
-  constructor(deliver: () => void, engineIsNode: boolean)
+  constructor(deliver: (...batch: unknown[]) => void, holds: Int32Array, engineIsNode: boolean)
   /** Judges definitions and options before anything starts. All three are descriptions; `shape` is `one`, `group` or `normalize`. */
   plan(definitions: string, options: string, hostEnv: string, shape: string): Plans
   /** What there is to deliver: `[4 * token + kind, text, …]`. */
@@ -45,7 +46,7 @@ export declare class Host {
   openProject(options: string, hostEnv: string, token: number): Project
   /** Answers a question that came as an event; no answer says that the host's function failed. */
   answer(question: number, answer?: string | undefined | null): void
-  /** Keeps the event loop alive until `release`. */
+  /** Keeps the event loop alive until `release`, however often it was called. */
   hold(): void
   release(): void
   /** Keeps the calls that are begun until `flush`, to write them together. */

@@ -7,6 +7,10 @@ import { gone, seen } from './support/processes.mjs'
 const IMPORTS = `
   import { failure, fixture, received, soon } from ${JSON.stringify(new URL('support/fixture.mjs', import.meta.url))}
   const { connectMcpServer, connectMcpServers } = workflow
+  // As many as it takes for answers to be read on this thread, where they can be.
+  const calledAlone = async connection => {
+    for (let call = 0; call < 32; call++) await connection.callTool('echo')
+  }
 `
 
 /** Runs a host until it has ended by itself; one that does not is killed, and `signal` says so. */
@@ -66,6 +70,79 @@ test('a call that timed out or was aborted no longer keeps the host alive', asyn
     })
   `)
   assert.deepEqual(settled, ['ERR_MCP_TIMEOUT', 'aborted'])
+})
+
+// What follows from the answer of a call that was alone, when nothing else holds the host: it stays for what is begun, and not longer.
+for (const [what, code, expected] of [
+  ['nothing', '', []],
+  ['a call', "await connection.callTool('sleep', { ms: 200 }); say('slept')", ['slept']],
+  [
+    'a call begun in the next tick',
+    "process.nextTick(() => connection.callTool('sleep', { ms: 200 }).then(() => say('slept')))",
+    ['slept'],
+  ],
+  [
+    'a call begun by an immediate',
+    "setImmediate(() => connection.callTool('sleep', { ms: 200 }).then(() => say('slept')))",
+    ['slept'],
+  ],
+  [
+    'a call begun by a timer',
+    "setTimeout(() => connection.callTool('sleep', { ms: 200 }).then(() => say('slept')), 50)",
+    ['slept'],
+  ],
+  [
+    'calls one after the other, then one alone',
+    "for (let n = 0; n < 20; n++) await connection.callTool('echo', { n }); say((await connection.callTool('echo', { n: 7 })).structuredContent)",
+    [{ n: 7 }],
+  ],
+  [
+    'a call that is aborted at once',
+    "const controller = new AbortController(); const call = failure(connection.callTool('silent', {}, controller.signal)); controller.abort('enough'); say(await call)",
+    ['enough'],
+  ],
+  [
+    'a call that is aborted by a timer',
+    "const controller = new AbortController(); setTimeout(() => controller.abort('enough'), 50); say(await failure(connection.callTool('silent', {}, controller.signal)))",
+    ['enough'],
+  ],
+  [
+    'a call that times out',
+    "say((await failure(connection.callTool('silent', {}, { timeout: 200 }))).code)",
+    ['ERR_MCP_TIMEOUT'],
+  ],
+  [
+    'a call that cannot be begun',
+    "say((await failure(connection.callTool('unheard_of'))).code)",
+    ['ERR_MCP_TOOL_NOT_FOUND'],
+  ],
+  [
+    'a ref that a timer takes back',
+    "connection.ref(); setTimeout(() => { say('unref'); connection.unref() }, 50).unref()",
+    ['unref'],
+  ],
+  ['a close', 'say((await connection.close()).reason)', ['closed']],
+]) {
+  test(`${what} after a lone call holds the host for as long as it takes`, async () => {
+    const said = await saidBy(`
+      const connection = await connectMcpServer(fixture().definition)
+      await calledAlone(connection)
+      connection.callTool('echo').then(async () => { ${code} })
+    `)
+    assert.deepEqual(said, expected)
+  })
+}
+
+test('what is begun before the host would end is done, and it ends after', async () => {
+  const said = await saidBy(`
+    const connection = await connectMcpServer(fixture().definition)
+    await calledAlone(connection)
+    let left = 3
+    process.on('beforeExit', () => {
+      if (left-- > 0) connection.callTool('sleep', { ms: 20 }).then(() => say(left))
+    })
+  `)
+  assert.deepEqual(said, [2, 1, 0])
 })
 
 test('a close of a server that leaves only when killed is waited for', async () => {

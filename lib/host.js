@@ -22,6 +22,9 @@ const STRETCH = 10
  */
 const MANY = 24
 
+/** What holds the event loop, in places of an array that both sides write: see src/node/holds.rs. */
+const HOLD = { count: 0, isHeld: 1, isSeenTo: 2, places: 3 }
+
 /** After so many results the clock is looked at: a result only settles a promise. Whatever runs code of the host is looked at by itself. */
 const RESULTS_BETWEEN = 32
 
@@ -46,9 +49,11 @@ class Host {
   #binding
   #native
   #lastToken = 0
-  #operations = new Map()
+  /** By token. None has token 0: a map that is emptied and filled by each of the calls that come one by one is made anew each time. */
+  #operations = new Map([[0, undefined]])
   #listeners = new Map()
-  #holds = 0
+  /** Never moved in memory, as an array of its own buffer may be. */
+  #holds = new Int32Array(new ArrayBuffer(4 * HOLD.places))
   /** Operations that were begun since microtasks ran. */
   #begun = 0
   /** When the event loop is known to have turned last. */
@@ -59,7 +64,7 @@ class Host {
 
   constructor(binding) {
     this.#binding = binding
-    this.#native = new binding.Host(() => this.#deliver(this.#native.take()), isNode())
+    this.#native = new binding.Host((...batch) => this.#deliver(batch), this.#holds, isNode())
   }
 
   /** Judges definitions and options; throws the first fault. `shape`: `one`, `group` or `normalize`. */
@@ -152,18 +157,34 @@ class Host {
 
   /** Keeps the event loop alive until `release`. */
   hold() {
-    if (++this.#holds === 1) this.#native.hold()
+    const holds = this.#holds
+    holds[HOLD.count]++
+    if (holds[HOLD.isHeld] !== 0) return
+    holds[HOLD.isHeld] = 1
+    this.#native.hold()
   }
 
   release() {
-    if (--this.#holds === 0) this.#native.release()
+    const holds = this.#holds
+    holds[HOLD.count]--
+    if (holds[HOLD.count] !== 0 || holds[HOLD.isSeenTo] !== 0) return
+    holds[HOLD.isHeld] = 0
+    this.#native.release()
   }
 
   #finish(token) {
     if (this.#operations.delete(token)) this.release()
   }
 
-  #deliver(batch) {
+  /** Takes what there is to deliver, or is given it: code and text of each delivery, or an array of them. Given, the event loop has turned since the last time. */
+  #deliver(given) {
+    if (given.length === 0) this.#deliverTaken(this.#native.take())
+    else if (given.length === 1) this.#deliverFrom(given[0], 0, now() + STRETCH)
+    else if (given.length === 2) this.#deliverSafely(given, 0)
+    else this.#deliverFrom(given, 0, now() + STRETCH)
+  }
+
+  #deliverTaken(batch) {
     // Empty while deliveries rest.
     if (batch.length === 0) return
     const begun = now()
@@ -174,19 +195,23 @@ class Host {
   #deliverFrom(batch, first, until) {
     let results = 0
     for (let index = first; index < batch.length; index += 2) {
-      const kind = batch[index] % 4
-      const isDue = kind !== KIND.result || ++results % RESULTS_BETWEEN === 0
+      const isDue = batch[index] % 4 !== KIND.result || ++results % RESULTS_BETWEEN === 0
       if (isDue && now() > until) {
         this.#rest()
         this.#remainder = { batch, index }
         return
       }
-      try {
-        this.#deliverOne(kind, (batch[index] - kind) / 4, batch[index + 1])
-      } catch (error) {
-        // Whatever went wrong is one delivery's; the others of the batch have their own callers waiting.
-        throwLater(error)
-      }
+      this.#deliverSafely(batch, index)
+    }
+  }
+
+  #deliverSafely(batch, index) {
+    const kind = batch[index] % 4
+    try {
+      this.#deliverOne(kind, (batch[index] - kind) / 4, batch[index + 1])
+    } catch (error) {
+      // Whatever went wrong is one delivery's; the others of the batch have their own callers waiting.
+      throwLater(error)
     }
   }
 

@@ -25,7 +25,7 @@ pub fn fields<'a, const N: usize>(text: &'a str, names: [&str; N]) -> Option<[Op
             let mut found = [None; N];
             // The key as raw text: decoding it would fail on half a surrogate pair.
             while let Some(key) = map.next_key::<&'a RawValue>()? {
-                match self.0.iter().position(|name| is_key(key.get(), name)) {
+                match key_name(key.get()).and_then(|key| self.0.iter().position(|name| *name == key)) {
                     Some(index) => found[index] = Some(map.next_value::<&'a RawValue>()?),
                     None => {
                         map.next_value::<IgnoredAny>()?;
@@ -93,10 +93,14 @@ pub fn is_null(raw: &RawValue) -> bool {
     raw.get() == "null"
 }
 
-fn is_key(raw: &str, name: &str) -> bool {
+/// The name that a raw key says, when a Rust string can hold it.
+fn key_name(raw: &str) -> Option<Cow<'_, str>> {
     let inner = raw.get(1..raw.len() - 1).unwrap_or_default();
-    inner == name
-        || (inner.contains('\\') && serde_json::from_str::<String>(raw).is_ok_and(|key| key == name))
+    if inner.as_bytes().contains(&b'\\') {
+        serde_json::from_str::<String>(raw).ok().map(Cow::Owned)
+    } else {
+        Some(Cow::Borrowed(inner))
+    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What JavaScript takes from a [`Dispatcher`](super::dispatcher): `[4 * token + kind, text, …]`, two elements a delivery.
+//! What JavaScript is given by a [`Dispatcher`](super::dispatcher): `4 * token + kind, text, …`, two values a delivery.
 //!
 //! The text of a long result is made off the JavaScript thread, see [`strings`](super::strings); where texts were cut out of it there is
 //! `[json, index, text, …]` in its place, see [`texts`](super::texts).
@@ -52,35 +52,64 @@ pub struct Batch {
     pub(super) external_strings: bool,
 }
 
+/// So many deliveries become arguments, each element of an array being a call of its own; more of them would fill the stack.
+const ARGUMENTS_MAX: usize = 64;
+
+impl Batch {
+    /// The arguments of a function: the values of all deliveries, or an array of them. On the thread of `env`, which is alive, with a scope open.
+    pub(super) unsafe fn into_arguments(self, env: sys::napi_env) -> napi::Result<Vec<sys::napi_value>> {
+        // SAFETY: as the caller was asked for.
+        unsafe {
+            if self.deliveries.len() > ARGUMENTS_MAX {
+                return Ok(vec![Self::to_napi_value(env, self)?]);
+            }
+            let mut arguments = Vec::with_capacity(self.deliveries.len() * 2);
+            for delivery in self.deliveries {
+                arguments.extend(delivery.into_values(env, self.external_strings)?);
+            }
+            Ok(arguments)
+        }
+    }
+}
+
 impl ToNapiValue for Batch {
     unsafe fn to_napi_value(env: sys::napi_env, batch: Self) -> napi::Result<sys::napi_value> {
         // SAFETY: napi calls this with a live `env` on its own thread.
         let array = unsafe { Elements::new(env, batch.deliveries.len() * 2) }?;
         for (index, delivery) in (0..).step_by(2).zip(batch.deliveries) {
-            let (mut kind, token, text) = match delivery {
-                Delivery::Result { token, text } => (0, token, text),
-                Delivery::Error { token, error } => (1, token, Text::Short(error)),
-                Delivery::Progress { token, params } => (2, token, Text::Short(params)),
-                Delivery::Event { token, event } => (3, token, Text::Short(event)),
-            };
-            // SAFETY: as above.
-            let text = unsafe { text_value(env, text, batch.external_strings) }.or_else(|_| {
-                // What cannot become a JavaScript string (V8 ends at about 512 MiB) rejects its own call only.
-                kind = if kind == 0 { 1 } else { kind };
-                let error = McpError::new(
-                    ErrorCode::MessageTooLarge,
-                    "The result is longer than a JavaScript string can be.",
-                );
-                // SAFETY: as above.
-                unsafe { String::to_napi_value(env, error.to_json().to_string()) }
-            })?;
             // SAFETY: as above.
             unsafe {
-                array.set(index, i64::to_napi_value(env, 4 * token + kind)?)?;
+                let [code, text] = delivery.into_values(env, batch.external_strings)?;
+                array.set(index, code)?;
                 array.set(index + 1, text)?;
             }
         }
         Ok(array.value)
+    }
+}
+
+impl Delivery {
+    /// On the thread of `env`, which is alive.
+    unsafe fn into_values(self, env: sys::napi_env, external: bool) -> napi::Result<[sys::napi_value; 2]> {
+        let (mut kind, token, text) = match self {
+            Self::Result { token, text } => (0, token, text),
+            Self::Error { token, error } => (1, token, Text::Short(error)),
+            Self::Progress { token, params } => (2, token, Text::Short(params)),
+            Self::Event { token, event } => (3, token, Text::Short(event)),
+        };
+        // SAFETY: as the caller was asked for.
+        let text = unsafe { text_value(env, text, external) }.or_else(|_| {
+            // What cannot become a JavaScript string (V8 ends at about 512 MiB) rejects its own call only.
+            kind = if kind == 0 { 1 } else { kind };
+            let error = McpError::new(
+                ErrorCode::MessageTooLarge,
+                "The result is longer than a JavaScript string can be.",
+            );
+            // SAFETY: as above.
+            unsafe { String::to_napi_value(env, error.to_json().to_string()) }
+        })?;
+        // SAFETY: as above.
+        Ok([unsafe { i64::to_napi_value(env, 4 * token + kind) }?, text])
     }
 }
 

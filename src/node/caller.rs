@@ -104,6 +104,10 @@ impl FromNapiValue for Given {
         }
         // SAFETY: so many bytes were written.
         let bytes = unsafe { slice::from_raw_parts(room.as_ptr().cast::<u8>(), length) };
-        Ok(Self(String::from_utf8_lossy(bytes).into_owned()))
+        // The engine writes whole letters; whether it has is soon seen.
+        Ok(Self(match str::from_utf8(bytes) {
+            Ok(text) => text.to_owned(),
+            Err(_) => String::from_utf8_lossy(bytes).into_owned(),
+        }))
     }
 }

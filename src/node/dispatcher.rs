@@ -5,7 +5,6 @@
 
 use std::collections::HashMap;
 use std::panic;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use napi::Env;
@@ -31,10 +30,8 @@ const CHATTER_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// One environment's queue.
 pub struct Dispatcher {
-    queue: Mutex<Queue>,
+    queue: Arc<Mutex<Queue>>,
     wake: Wake,
-    /// What keeps the event loop alive: pending calls and connections that were asked to. Of the JavaScript thread alone.
-    holds: AtomicUsize,
     engine_is_node: bool,
 }
 
@@ -61,14 +58,18 @@ struct Queue {
 }
 
 impl Dispatcher {
-    /// `deliver` is called on the JavaScript thread when there is something to [take](Dispatcher::take).
+    /// `deliver` is called on the JavaScript thread when there is something to deliver: with that, or to [take](Dispatcher::take) it.
     pub fn new(
         env: &Env,
         deliver: &Function<'_, (), Unknown<'static>>,
+        holds: &Unknown<'_>,
         engine_is_node: bool,
     ) -> napi::Result<Arc<Self>> {
-        let wake = Wake::new(env, deliver, engine_is_node)?;
-        Ok(Arc::new(Self { queue: Mutex::default(), wake, holds: AtomicUsize::new(0), engine_is_node }))
+        let queue = Arc::<Mutex<Queue>>::default();
+        let waiting = queue.clone();
+        let take = Box::new(move || take(&waiting, engine_is_node));
+        let wake = Wake::new(env, deliver, holds, engine_is_node, take)?;
+        Ok(Arc::new(Self { queue, wake, engine_is_node }))
     }
 
     /// Settles the operation of a token, in its place among the events.
@@ -78,8 +79,9 @@ impl Dispatcher {
 
     /// Settles the call of a token. A long result is got ready on the pool, and later events may overtake it.
     pub fn answered(self: Arc<Self>, token: i64, outcome: Outcome, is_tool_result: bool) {
-        match (outcome, io_thread::handle()) {
-            (Ok(text), Ok(runtime)) if text.len() > POOL_FROM && !text.is_plain() => {
+        let is_long = matches!(&outcome, Ok(text) if text.len() > POOL_FROM && !text.is_plain());
+        match (outcome, is_long.then(io_thread::handle)) {
+            (Ok(text), Some(Ok(runtime))) => {
                 drop(runtime.spawn_blocking(move || {
                     // The call is no longer anybody else's: a panic here, which is a fault of ours, must still settle it (BR-85).
                     let text = panic::catch_unwind(|| Text::new(text, is_tool_result));
@@ -144,16 +146,12 @@ impl Dispatcher {
 
     /// Keeps the event loop alive until [`Dispatcher::release`]. On the JavaScript thread.
     pub fn hold(&self, env: &Env) {
-        if self.holds.fetch_add(1, Ordering::Relaxed) == 0 {
-            self.wake.hold(env);
-        }
+        self.wake.hold(env);
     }
 
-    /// Undoes one [`Dispatcher::hold`]. On the JavaScript thread.
+    /// Undoes [`Dispatcher::hold`]. On the JavaScript thread.
     pub fn release(&self, env: &Env) {
-        if self.holds.fetch_sub(1, Ordering::Relaxed) == 1 {
-            self.wake.release(env);
-        }
+        self.wake.release(env);
     }
 
     fn push(&self, add: impl FnOnce(&mut Queue)) {
@@ -198,14 +196,23 @@ impl Dispatcher {
 
     /// What has come since the last time, unless it is to rest.
     pub fn take(&self) -> Batch {
-        let mut queue = self.lock();
-        let deliveries = if queue.resting { Vec::new() } else { queue.take() };
-        Batch { deliveries, external_strings: self.engine_is_node }
+        take(&self.queue, self.engine_is_node)
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.queue)
     }
+}
+
+fn take(queue: &Mutex<Queue>, engine_is_node: bool) -> Batch {
+    let mut queue = lock(queue);
+    let deliveries = if queue.resting { Vec::new() } else { queue.take() };
+    // The engine of others may not be given any.
+    Batch { deliveries, external_strings: engine_is_node }
+}
+
+fn lock(queue: &Mutex<Queue>) -> MutexGuard<'_, Queue> {
+    queue.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The loop of the thread that all is delivered on.

@@ -20,7 +20,7 @@ use crate::policy::options::{self, Options};
 use crate::policy::platform::Platform;
 use crate::session::Plan;
 
-/// What an environment needs of this side. Everything comes back through `take`.
+/// What an environment needs of this side. Everything comes back through `deliver`.
 #[napi]
 pub struct Host {
     dispatcher: Arc<Dispatcher>,
@@ -29,15 +29,17 @@ pub struct Host {
 
 #[napi]
 impl Host {
-    /// `deliver` is called when there is something to take. `engineIsNode`: not Bun and not Deno, which have some of what Node.js exports
-    /// beside Node-API, and work differently.
+    /// `deliver` is called with what there is to deliver, `4 * token + kind, text, …` or one array of that, or with nothing when it is to be
+    /// taken. `holds`: see src/node/holds.rs. `engineIsNode`: not Bun and not Deno, which have some of what Node.js exports beside Node-API, and
+    /// work differently.
     #[napi(constructor)]
     pub fn new(
         env: Env,
-        #[napi(ts_arg_type = "() => void")] deliver: Function<'_, (), Unknown<'static>>,
+        #[napi(ts_arg_type = "(...batch: unknown[]) => void")] deliver: Function<'_, (), Unknown<'static>>,
+        #[napi(ts_arg_type = "Int32Array")] holds: Unknown<'_>,
         engine_is_node: bool,
     ) -> napi::Result<Self> {
-        let dispatcher = Dispatcher::new(&env, &deliver, engine_is_node)?;
+        let dispatcher = Dispatcher::new(&env, &deliver, &holds, engine_is_node)?;
         Ok(Self { questions: Arc::new(Questions::new(dispatcher.clone())), dispatcher })
     }
 
@@ -68,7 +70,7 @@ impl Host {
         self.questions.answered(question, answer);
     }
 
-    /// Keeps the event loop alive until `release`.
+    /// Keeps the event loop alive until `release`, however often it was called.
     #[napi(catch_unwind)]
     pub fn hold(&self, env: Env) {
         self.dispatcher.hold(&env);

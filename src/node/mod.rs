@@ -10,6 +10,7 @@
 //! - [`questions`] — what the core asks JavaScript
 //! - [`dispatcher`], [`batch`] — the one way back to the JavaScript thread, in batches
 //! - [`wake`] — how that thread learns of them
+//! - `holds` — what keeps its event loop alive
 //! - `poll` — how it reads what a server writes, where that is faster
 //! - `libuv` — the handles of its event loop that both are made of
 //! - [`pieces`] — arguments with long strings
@@ -32,6 +33,7 @@ pub mod connection;
 pub mod dispatcher;
 pub mod external;
 pub mod headers;
+mod holds;
 pub mod host;
 pub mod io_thread;
 mod libuv;

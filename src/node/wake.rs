@@ -17,24 +17,37 @@ use napi::bindgen_prelude::{Function, JsValue, Unknown, check_status};
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 use napi::{Env, Status, sys};
 
+use super::batch::Batch;
+use super::holds::Holds;
 use super::libuv::{ASYNC, Libuv};
 #[cfg(unix)]
 use super::poll::{Poll, Polls, Ready, Wanted};
 
 type Wakeable<'a> = Function<'a, (), Unknown<'static>>;
 
-/// Calls one JavaScript function, without arguments and soon, however often it is asked to before it does. It does not keep the event loop
-/// alive unless it is [held](Wake::hold).
+/// Gives what there is to deliver. On the JavaScript thread.
+pub type Take = Box<dyn Fn() -> Batch + Send + Sync>;
+
+/// Calls one JavaScript function soon, however often it is asked to before it does. It does not keep the event loop alive unless it is
+/// [held](Wake::hold).
 pub enum Wake {
+    /// With what there is to deliver for arguments.
     Loop(Arc<LoopHandle>),
+    /// Without arguments.
     Function(ThreadsafeFunction<(), Unknown<'static>, (), Status, false, true>),
 }
 
 impl Wake {
     /// On the JavaScript thread. `engine_is_node`: other engines export libuv's names, and abort when they are called.
-    pub fn new(env: &Env, function: &Wakeable<'_>, engine_is_node: bool) -> napi::Result<Self> {
+    pub fn new(
+        env: &Env,
+        function: &Wakeable<'_>,
+        holds: &Unknown<'_>,
+        engine_is_node: bool,
+        take: Take,
+    ) -> napi::Result<Self> {
         if let Some(libuv) = Libuv::known().filter(|_| engine_is_node) {
-            return LoopHandle::open(env, function, libuv).map(Self::Loop);
+            return LoopHandle::open(env, function, holds, libuv, take).map(Self::Loop);
         }
         let function = function
             .build_threadsafe_function::<()>()
@@ -64,7 +77,7 @@ impl Wake {
         }
     }
 
-    /// Keeps the event loop alive until [`Wake::release`]. On the JavaScript thread; once only.
+    /// Keeps the event loop alive until [`Wake::release`], however often it was asked to. On the JavaScript thread.
     pub fn hold(&self, env: &Env) {
         match self {
             // SAFETY: a handle that is open, on its own thread.
@@ -100,8 +113,10 @@ pub struct LoopHandle {
     env: sys::napi_env,
     #[cfg(unix)]
     uv_loop: *mut c_void,
-    /// The function that is called.
+    /// The function that is called, with what is taken.
     function: sys::napi_ref,
+    take: Take,
+    holds: Holds,
     /// What this thread waits for beside it.
     #[cfg(unix)]
     polls: Polls,
@@ -117,7 +132,14 @@ unsafe impl Send for LoopHandle {}
 unsafe impl Sync for LoopHandle {}
 
 impl LoopHandle {
-    fn open(env: &Env, function: &Wakeable<'_>, libuv: &'static Libuv) -> napi::Result<Arc<Self>> {
+    fn open(
+        env: &Env,
+        function: &Wakeable<'_>,
+        holds: &Unknown<'_>,
+        libuv: &'static Libuv,
+        take: Take,
+    ) -> napi::Result<Arc<Self>> {
+        let holds = Holds::of(env, holds)?;
         let env = env.raw();
         let (mut uv_loop, mut reference) = (ptr::null_mut(), ptr::null_mut());
         // SAFETY: JavaScript calls this on the thread of `env`; the function is a value of it, and the others are places for results.
@@ -140,6 +162,8 @@ impl LoopHandle {
             #[cfg(unix)]
             uv_loop: uv_loop.cast(),
             function: reference,
+            take,
+            holds,
             #[cfg(unix)]
             polls: Polls::default(),
             handles: AtomicUsize::new(1),
@@ -165,8 +189,22 @@ impl LoopHandle {
         });
     }
 
-    /// Calls the function: on the JavaScript thread, from its event loop.
+    /// Calls the function if there is something to deliver: on the JavaScript thread, from its event loop.
     pub(super) fn call(&self) {
+        let batch = (self.take)();
+        if batch.deliveries.is_empty() {
+            return;
+        }
+        self.holds.begin();
+        self.deliver(batch);
+        if self.holds.see_to() {
+            // SAFETY: a handle that is open, on its own thread.
+            self.with(|libuv, raw| unsafe { (libuv.unreference)(raw) });
+        }
+    }
+
+    /// Returns when everything that follows from it at once has run, too: what waits for the promises that it settles.
+    fn deliver(&self, batch: Batch) {
         let env = self.env;
         let (mut scope, mut function, mut resource, mut result) =
             (ptr::null_mut(), ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
@@ -176,7 +214,8 @@ impl LoopHandle {
             if sys::napi_open_handle_scope(env, &raw mut scope) != sys::Status::napi_ok {
                 return;
             }
-            if sys::napi_get_reference_value(env, self.function, &raw mut function) == sys::Status::napi_ok
+            if let Ok(arguments) = batch.into_arguments(env)
+                && sys::napi_get_reference_value(env, self.function, &raw mut function) == sys::Status::napi_ok
                 // Without an async context the receiver is also the async resource, on which AsyncLocalStorage keeps what a host's callback enters:
                 // one of its own for each wake, and not the global object, which would keep it for good.
                 && sys::napi_create_object(env, &raw mut resource) == sys::Status::napi_ok
@@ -186,8 +225,8 @@ impl LoopHandle {
                     ptr::null_mut(),
                     resource,
                     function,
-                    0,
-                    ptr::null(),
+                    arguments.len(),
+                    arguments.as_ptr(),
                     &raw mut result,
                 );
                 // The function settles promises and throws nothing itself; what it throws all the same is the host's uncaught exception.
@@ -276,6 +315,7 @@ unsafe extern "C" fn end(_hook: sys::napi_async_cleanup_hook_handle, raw: *mut c
     // SAFETY: nobody else can reach the handle any more; the environment is alive for as long as its hooks run.
     unsafe {
         sys::napi_delete_reference(handle.env, handle.function);
+        handle.holds.end(handle.env);
         (handle.libuv.close)(raw, closed);
     }
     #[cfg(unix)]
