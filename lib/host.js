@@ -333,14 +333,15 @@ const LOADER_TOLD = ['NAPI_RS_NATIVE_LIBRARY_PATH', 'NAPI_RS_FORCE_WASI', 'NAPI_
  * 0.8 ms.
  */
 function bindingAtOnce() {
-  const { platform, arch, env } = process
-  const abi = { linux: '-gnu', win32: '-msvc' }[platform] ?? ''
-  if (LOADER_TOLD.some(name => env[name]) || (platform === 'linux' && hasMusl(arch))) return undefined
-  const name = `${platform}-${arch}${abi}`
-  const local = join(__dirname, '..', `workflow-mcp.${name}.node`)
   try {
+    const { platform, arch, env } = process
+    const abi = { linux: '-gnu', win32: '-msvc' }[platform] ?? ''
+    if (LOADER_TOLD.some(name => env[name]) || (platform === 'linux' && hasMusl(arch))) return undefined
+    const name = `${platform}-${arch}${abi}`
+    const local = join(__dirname, '..', `workflow-mcp.${name}.node`)
     return require(existsSync(local) ? local : `workflow-mcp-${name}`)
   } catch {
+    // Nothing there, or a bundler's idea of a module, without `__dirname`: the generated loader has the last word.
     return undefined
   }
 }

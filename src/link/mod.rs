@@ -131,6 +131,9 @@ pub trait Source: Send + Sync + 'static {
 
     /// Reads once, and hands up what came. False when there is nothing to be read here any more.
     fn read(&self) -> bool;
+
+    /// It will not be read: the loop does not take its descriptor.
+    fn refused(&self);
 }
 
 /// What a link hands up.

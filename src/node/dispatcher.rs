@@ -224,8 +224,10 @@ impl HostLoop for DeliveryLoop {
     fn watch(&self, source: Arc<dyn Source>) -> Option<Box<dyn Watch>> {
         let descriptor = source.descriptor().ok()?;
         let dispatcher = self.0.clone();
+        let unread = source.clone();
         let ready = Box::new(move || dispatcher.gather(&*source));
-        self.0.wake.poll(descriptor, ready).map(|wanted| Box::new(wanted) as Box<dyn Watch>)
+        let refused = Box::new(move || unread.refused());
+        self.0.wake.poll(descriptor, ready, refused).map(|wanted| Box::new(wanted) as Box<dyn Watch>)
     }
 }
 

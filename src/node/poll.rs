@@ -26,10 +26,14 @@ pub(super) struct Next {
 /// Called on the JavaScript thread. It calls no JavaScript and does not panic.
 pub(super) type Ready = Box<dyn Fn() -> Next + Send + Sync>;
 
+/// Called on the JavaScript thread where libuv does not take the descriptor. It calls no JavaScript and does not panic.
+pub(super) type Refused = Box<dyn Fn() + Send + Sync>;
+
 /// One descriptor that is waited for.
 pub(super) struct Poll {
     handle: Arc<LoopHandle>,
     ready: Ready,
+    refused: Refused,
     /// Until the handle has closed, or none was made.
     descriptor: Mutex<Option<OwnedFd>>,
     is_wanted: AtomicBool,
@@ -38,10 +42,16 @@ pub(super) struct Poll {
 }
 
 impl Poll {
-    pub(super) fn new(handle: Arc<LoopHandle>, descriptor: OwnedFd, ready: Ready) -> Arc<Self> {
+    pub(super) fn new(
+        handle: Arc<LoopHandle>,
+        descriptor: OwnedFd,
+        ready: Ready,
+        refused: Refused,
+    ) -> Arc<Self> {
         Arc::new(Self {
             handle,
             ready,
+            refused,
             descriptor: Mutex::new(Some(descriptor)),
             is_wanted: AtomicBool::new(true),
             raw: AtomicPtr::default(),
@@ -52,7 +62,13 @@ impl Poll {
     pub(super) fn follow(self: &Arc<Self>) -> bool {
         let is_open = !self.raw.load(Ordering::Relaxed).is_null();
         match (self.is_wanted.load(Ordering::Acquire), is_open) {
-            (true, false) => self.open(),
+            (true, false) => {
+                let is_open = self.open();
+                if !is_open {
+                    (self.refused)();
+                }
+                is_open
+            }
             (false, true) => {
                 self.close();
                 false

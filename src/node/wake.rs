@@ -21,7 +21,7 @@ use super::batch::Batch;
 use super::holds::Holds;
 use super::libuv::{ASYNC, Libuv};
 #[cfg(unix)]
-use super::poll::{Poll, Polls, Ready, Wanted};
+use super::poll::{Poll, Polls, Ready, Refused, Wanted};
 
 type Wakeable<'a> = Function<'a, (), Unknown<'static>>;
 
@@ -68,11 +68,11 @@ impl Wake {
     }
 
     /// Calls `ready` on the JavaScript thread whenever the descriptor has something to read, until it says otherwise or what this gives is
-    /// dropped. It keeps no event loop alive. `None` without the loop's own handles.
+    /// dropped; or `refused`, once, where the loop does not take it. It keeps no event loop alive. `None` without the loop's own handles.
     #[cfg(unix)]
-    pub(super) fn poll(&self, descriptor: OwnedFd, ready: Ready) -> Option<Wanted> {
+    pub(super) fn poll(&self, descriptor: OwnedFd, ready: Ready, refused: Refused) -> Option<Wanted> {
         match self {
-            Self::Loop(handle) => Some(handle.poll(descriptor, ready)),
+            Self::Loop(handle) => Some(handle.poll(descriptor, ready, refused)),
             Self::Function(_) => None,
         }
     }
@@ -263,8 +263,8 @@ impl LoopHandle {
 #[cfg(unix)]
 impl LoopHandle {
     /// Waits for the descriptor in this loop, from now until what this gives is dropped. From any thread.
-    fn poll(self: &Arc<Self>, descriptor: OwnedFd, ready: Ready) -> Wanted {
-        let poll = Poll::new(self.clone(), descriptor, ready);
+    fn poll(self: &Arc<Self>, descriptor: OwnedFd, ready: Ready, refused: Refused) -> Wanted {
+        let poll = Poll::new(self.clone(), descriptor, ready, refused);
         self.changed(&poll);
         Wanted(poll)
     }

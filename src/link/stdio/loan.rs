@@ -8,7 +8,7 @@ use std::any::Any;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::runtime::Handle;
@@ -29,6 +29,7 @@ pub(super) struct Loan {
     lent: Mutex<Option<Lent>>,
     /// It is to be taken back.
     over: Notify,
+    is_refused: AtomicBool,
     reads: AtomicU64,
     runtime: Handle,
 }
@@ -67,6 +68,7 @@ impl Loan {
         Self {
             lent: Mutex::new(Some(lent)),
             over: Notify::new(),
+            is_refused: AtomicBool::new(false),
             reads: AtomicU64::new(0),
             runtime: Handle::current(),
         }
@@ -95,6 +97,11 @@ impl Loan {
         let mut has_read = false;
         lent.guarded(|lent| has_read = lent.read());
         self.look_over(lent) && has_read
+    }
+
+    /// Whether the borrower could not do anything with it.
+    pub(super) fn is_refused(&self) -> bool {
+        self.is_refused.load(Ordering::Relaxed)
     }
 
     /// Asks for it to be taken back. From any thread.
@@ -147,6 +154,11 @@ impl Source for Loan {
             lent.read();
         });
         self.look_over(lent)
+    }
+
+    fn refused(&self) {
+        self.is_refused.store(true, Ordering::Relaxed);
+        self.end();
     }
 }
 

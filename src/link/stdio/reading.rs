@@ -139,7 +139,8 @@ impl Stdio {
         // Before the answer is delivered, which wakes the loop anyhow: it then begins with both.
         let watch = host_loop.as_ref().and_then(|host_loop| host_loop.watch(loan.clone()));
         loan.deliver();
-        if watch.is_some() {
+        let is_watched = watch.is_some();
+        if is_watched {
             let mut reads = 0;
             loop {
                 tokio::select! {
@@ -153,7 +154,8 @@ impl Stdio {
                 }
                 reads = loan.reads();
             }
-        } else {
+        }
+        if !is_watched || loan.is_refused() {
             // It cannot, and is not asked again.
             *host_loop = None;
         }
