@@ -101,9 +101,9 @@ impl Lines {
             && self.buffer.get(self.start..).is_none_or(|held| held.ends_with(b"\n") || held.is_empty())
     }
 
-    /// Gives back what room large lines have taken. Only where nothing is held.
+    /// Gives back what room large lines have taken. Only where nothing is held, and nothing being skipped either.
     pub fn shrink(&mut self) {
-        if self.start == self.buffer.len() {
+        if self.start == self.buffer.len() && self.skipping.is_none() {
             *self = Self::new(self.limit);
         }
     }
@@ -235,6 +235,16 @@ mod tests {
         let (all, lines) = chunks(20, &bytewise);
         assert_eq!(all, expected);
         assert!(!lines.is_endless());
+    }
+
+    #[test]
+    fn what_is_left_of_a_line_over_the_limit_is_no_line_of_its_own_where_room_is_given_back() {
+        let (all, mut lines) = chunks(20, &[b"{\"id\":5,\"result\":\"xxxxxxxx"]);
+        assert_eq!(all, []);
+        lines.shrink();
+        lines.space().extend_from_slice(b"xx\"}\nnext\n");
+        let all: Vec<_> = std::iter::from_fn(|| lines.next_chunk().map(Plain::from)).collect();
+        assert_eq!(all, [Plain::TooLarge { id: Some("5".into()) }, line("next")]);
     }
 
     #[test]
