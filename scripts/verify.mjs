@@ -23,6 +23,7 @@ const SLOW_PATHS = [
   'event-loop',
   'exit-races',
   'large-results',
+  'lone-calls',
   'messages',
   'threads',
 ]
@@ -42,16 +43,7 @@ const steps = {
     ['cargo', 'test', '--locked', '--no-default-features'],
     // What the line above leaves out.
     ['cargo', 'test', '--locked', '--lib', 'node::'],
-    [
-      'cargo',
-      'test',
-      '--locked',
-      '--no-default-features',
-      '--features',
-      'slow-paths',
-      '--lib',
-      'link::stdio',
-    ],
+    ['cargo', 'test', '--locked', '--no-default-features', '--features', 'slow-paths', '--lib', 'link::'],
   ],
   build: [buildPanics, buildSlowPaths, build, installBinary],
   generated: [checkGenerated],

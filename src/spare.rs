@@ -10,8 +10,11 @@ use tokio::runtime::Handle;
 /// Less is the allocator's own business.
 const FROM: usize = 512 * 1024;
 
-/// As much may wait for use.
+/// As much may wait for use, in all.
 const BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// So much at most is prepared before it is needed: a thousand pages, for what may not come.
+const PREPARED_MAX: usize = 4 * 1024 * 1024;
 
 /// What nobody has used for so long goes back to the system,
 const KEPT: Duration = Duration::from_secs(1);
@@ -31,7 +34,7 @@ struct Spare {
 /// An empty buffer with room for so many bytes, if there is one.
 #[must_use]
 pub fn take(room: usize) -> Option<Vec<u8>> {
-    if room < FROM || cfg!(feature = "slow-paths") {
+    if cfg!(feature = "slow-paths") {
         return None;
     }
     let mut spare = lock();
@@ -41,13 +44,19 @@ pub fn take(room: usize) -> Option<Vec<u8>> {
     Some(buffer)
 }
 
-/// Keeps the memory of a buffer, if it is a large one, until it is used or given back on the pool of `runtime`.
+/// Keeps the memory of a buffer, if it is a large one, until it is used or given back on the pool of `runtime`. What would be too much goes
+/// back now: buffers come from everywhere, and only lines of a pipe are read into them.
 pub fn keep(mut buffer: Vec<u8>, runtime: &Handle) {
-    if buffer.capacity() < FROM {
+    if buffer.capacity() < FROM || cfg!(feature = "slow-paths") {
         return;
     }
     buffer.clear();
     let mut spare = lock();
+    if spare.bytes + buffer.capacity() > BYTES_MAX {
+        drop(spare);
+        drop(runtime.spawn_blocking(move || drop(buffer)));
+        return;
+    }
     spare.bytes += buffer.capacity();
     spare.buffers.push((buffer, Instant::now()));
     if !mem::replace(&mut spare.is_watched, true) {
@@ -56,9 +65,24 @@ pub fn keep(mut buffer: Vec<u8>, runtime: &Handle) {
     }
 }
 
-/// Gives back what is too old or too much, until nothing is left.
+/// Prepares an empty buffer for so many bytes on the pool, where none waits: its pages are fresh ones that somebody would wait for. Worth it where
+/// more like it are likely to come, and nobody needs the processor meanwhile.
+pub fn prepare(room: usize) {
+    let Ok(runtime) = Handle::try_current() else { return };
+    if cfg!(feature = "slow-paths") || !(FROM..=PREPARED_MAX).contains(&room) || !lock().buffers.is_empty() {
+        return;
+    }
+    runtime.spawn_blocking(move || {
+        let mut buffer = Vec::with_capacity(room);
+        // Zeros the system would promise without a page for them.
+        buffer.resize(room, u8::MAX);
+        keep(buffer, &Handle::current());
+    });
+}
+
+/// Gives back what is too old, until nothing is left.
 async fn give_back() {
-    let mut wait = STEP;
+    let mut wait = KEPT;
     loop {
         tokio::time::sleep(wait).await;
         let unused = {
@@ -68,9 +92,8 @@ async fn give_back() {
                 return;
             };
             let left = KEPT.saturating_sub(since.elapsed());
-            if spare.bytes <= BYTES_MAX && !left.is_zero() {
-                // Soon enough to see that there are too many.
-                wait = left.min(KEPT / 10);
+            if !left.is_zero() {
+                wait = left;
                 continue;
             }
             wait = STEP;
@@ -93,7 +116,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_large_buffer_is_used_again_or_given_back() {
+    async fn a_large_buffer_is_used_again_or_given_back_and_one_is_prepared_where_none_waits() {
         let runtime = Handle::current();
         let large = Vec::with_capacity(FROM);
         let place = large.as_ptr();
@@ -106,9 +129,28 @@ mod tests {
         assert!(take(FROM).is_none());
         keep(again, &runtime);
         std::thread::sleep(KEPT);
-        while lock().is_watched {
-            tokio::time::sleep(STEP).await;
-        }
+        let steps = async {
+            while lock().is_watched {
+                tokio::time::sleep(STEP).await;
+            }
+        };
+        tokio::time::timeout(KEPT * 10, steps).await.unwrap();
         assert!(take(FROM).is_none());
+
+        for _ in 0..BYTES_MAX / FROM + 10 {
+            keep(Vec::with_capacity(FROM), &runtime);
+        }
+        assert!(lock().bytes <= BYTES_MAX, "what nobody takes does not pile up");
+        while take(FROM).is_some() {}
+        assert_eq!(lock().bytes, 0);
+
+        prepare(FROM);
+        let prepared = loop {
+            tokio::time::sleep(STEP).await;
+            if let Some(buffer) = take(FROM) {
+                break buffer;
+            }
+        };
+        assert!(prepared.is_empty());
     }
 }

@@ -74,6 +74,9 @@ pub trait Link: Send + Sync + 'static {
     /// Takes back a request of which nothing was written yet; false when it is too late.
     fn withdraw(&self, id: u64) -> bool;
 
+    /// Hands up what has arrived and waits for a busy thread of the host to read it. On the I/O thread.
+    fn catch_up(&self) {}
+
     /// Ends the connection and everything behind it. Idempotent: every caller gets the same end. The future must be
     /// polled on the I/O thread.
     fn close(&self, waits: Waits) -> Pin<Box<dyn Future<Output = End> + Send + '_>>;

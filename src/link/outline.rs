@@ -4,6 +4,8 @@
 //! It knows the one thing that long lines are, an object that is an answer and nothing else, and it is as strict as JSON. Whatever else comes it
 //! [gives up](Outline::lone_result), and the line is read the slow way.
 
+mod dense;
+
 use std::ops::Range;
 
 use super::envelope::{AnswerId, answer_id_text};
@@ -15,9 +17,6 @@ pub const OUTLINE_FROM: usize = 32 * 1024;
 /// Deeper ones are given up, as are tokens outside of strings that would be longer.
 const DEPTH_MAX: usize = 1024;
 const TOKEN_MAX: usize = 4096;
-
-/// What is short: a multiple of eight.
-const SHORT: usize = 40;
 
 /// The members of the line that say what it is.
 const NAMES: [&[u8]; 4] = [b"id", b"method", b"error", b"result"];
@@ -49,6 +48,7 @@ pub struct Outline {
     at: usize,
     /// The containers that are open: true for an object.
     open: Vec<bool>,
+    keys: dense::Keys,
     /// Where the body of the string began that was read last or is being read, and what is in it.
     string: usize,
     is_escaped: bool,
@@ -69,6 +69,7 @@ impl Default for Outline {
             state: if cfg!(feature = "slow-paths") { State::GivenUp } else { State::Value },
             at: 0,
             open: Vec::new(),
+            keys: dense::Keys::default(),
             string: 0,
             is_escaped: false,
             is_ascii: true,
@@ -89,10 +90,21 @@ impl Outline {
         }
     }
 
-    /// Whether [`Outline::lone_result`] is all there is to do with the line.
+    /// Whether [`Outline::lone_result`] is all there is to do with the line: it is a result, in ASCII, and nothing else.
     #[must_use]
     pub fn is_plain(&self) -> bool {
-        self.state == State::Done && self.valid.is_none()
+        let [_, method, error, result] = &self.members;
+        self.state == State::Done
+            && self.valid.is_none()
+            && method.is_none()
+            && error.is_none()
+            && result.is_some()
+    }
+
+    /// Whether a line that has been read has no long string: somebody will take his time to parse it.
+    #[must_use]
+    pub fn is_dense(&self) -> bool {
+        self.state == State::Done && self.strings.is_empty()
     }
 
     /// Whose result the whole `line` is, where that stands, and what was seen. `None` where it is something else, or may be.
@@ -115,7 +127,10 @@ impl Outline {
     /// Until the line ends, or a token may not be whole yet. `None`: it is no JSON, or not what is looked for.
     fn read_on(&mut self, line: &[u8]) -> Option<()> {
         loop {
-            self.skip_short_members(line);
+            if self.state == State::After && self.open.len() > 1 {
+                (self.state, self.at) =
+                    dense::read_on(line, self.at, &mut self.open, &mut self.keys, self.valid.is_none());
+            }
             if matches!(self.state, State::InKey | State::InString) {
                 if !self.string(line)? {
                     return Some(());
@@ -144,24 +159,6 @@ impl Outline {
                 _ => return None,
             }
         }
-    }
-
-    /// Of objects inside: most members of structured results are a key and a value of a few bytes, which go by faster without a state.
-    fn skip_short_members(&mut self, line: &[u8]) {
-        let is_first = self.state == State::FirstKey;
-        if self.open.len() < 2
-            || !(is_first || (self.state == State::After && self.open.last() == Some(&true)))
-        {
-            return;
-        }
-        let mut at = self.at;
-        let mut comma = usize::from(!is_first);
-        while let Some(length) = line.get(at..).and_then(|rest| short_member(rest, comma == 1)) {
-            at += comma + length;
-            comma = 1;
-            self.state = State::After;
-        }
-        self.at = at;
     }
 
     /// A value from its first byte on; false when it is not whole yet.
@@ -280,40 +277,6 @@ impl Outline {
     }
 }
 
-/// The length of a member without space in it, if it is short and plain; after a comma, which is not counted, or without one.
-fn short_member(text: &[u8], after_comma: bool) -> Option<usize> {
-    let text = if after_comma { text.strip_prefix(b",")? } else { text };
-    let key = short_string(text)?;
-    let value = text.get(key..)?.strip_prefix(b":")?;
-    let length = match value.first()? {
-        b'"' => short_string(value)?,
-        b'-' | b'0'..=b'9' => {
-            let length = value.iter().take(SHORT).position(|byte| ends_token(*byte))?;
-            is_number(&value[..length]).then_some(length)?
-        }
-        b't' if value.starts_with(b"true") => 4,
-        b'f' if value.starts_with(b"false") => 5,
-        b'n' if value.starts_with(b"null") => 4,
-        _ => return None,
-    };
-    // What follows is whole, too, and ends the value.
-    matches!(value.get(length), Some(b',' | b'}')).then_some(key + 1 + length)
-}
-
-/// The length of a string with its quotes, if it is short ASCII without escapes.
-fn short_string(text: &[u8]) -> Option<usize> {
-    let text = text.strip_prefix(b"\"")?;
-    for (index, eight) in text.chunks_exact(8).take(SHORT / 8).enumerate() {
-        let word = u64::from_le_bytes(eight.try_into().unwrap_or_default());
-        let ends = specials(word) | word & HIGH;
-        if ends != 0 {
-            let length = index * 8 + ends.trailing_zeros() as usize / 8;
-            return (text[length] == b'"').then_some(length + 2);
-        }
-    }
-    None
-}
-
 fn ends_token(byte: u8) -> bool {
     matches!(byte, b',' | b'}' | b']' | b' ' | b'\t' | b'\r' | b'\n')
 }
@@ -386,8 +349,10 @@ const HIGH: u64 = repeated(0x80);
 
 /// The high bit of the first byte that is a quote, a backslash or a control character, and perhaps of bytes above it.
 fn specials(word: u64) -> u64 {
-    let less = |word: u64, limit: u8| word.wrapping_sub(repeated(limit)) & !word & HIGH;
-    less(word ^ repeated(b'"'), 1) | less(word ^ repeated(b'\\'), 1) | less(word, 0x20)
+    let quote = (word ^ repeated(b'"')).wrapping_sub(repeated(1));
+    let backslash = (word ^ repeated(b'\\')).wrapping_sub(repeated(1));
+    let control = word.wrapping_sub(repeated(0x20));
+    (quote | backslash | control) & !word & HIGH
 }
 
 /// 1 for a quote, a backslash and a control character, without a branch.

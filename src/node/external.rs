@@ -24,6 +24,10 @@ const LENGTH_MAX: usize = (1 << 29) - 24;
 /// of 30 MB. Told of half, the 200 end at 196 MB instead of 131, and the longest stall in a row of 10 MB results is 1.9 ms instead of 3.8 (measured).
 const REPORTED_ONE_OF: usize = 2;
 
+/// Copying so little costs less than fresh pages for the next, which wait until this string is collected (100 KB: 25 page faults a call). It
+/// is what V8 has room for in its young generation. Of an empty string it would keep nothing, and free it while Node says that it was taken.
+const COPIED_MAX: usize = 120 * 1024;
+
 impl JsString {
     /// A JavaScript string; `None` if it is longer than one can be. On the thread of `env`.
     ///
@@ -36,8 +40,7 @@ impl JsString {
         }
         // SAFETY: as asked for above.
         unsafe {
-            // Of an empty one V8 keeps nothing: it is freed while Node says that it was taken.
-            match External::known().filter(|_| may_be_external && self.length() > 0) {
+            match External::known().filter(|_| may_be_external && self.text_size() > COPIED_MAX) {
                 Some(external) => self.into_external(env, external),
                 None => self.copied(env),
             }

@@ -1,5 +1,5 @@
-//! One thread for the whole process, started on first use and never torn down by one environment: every read, write, timer and
-//! ladder lives on it.
+//! One thread for the whole process, started on first use and never torn down by one environment: every timer and ladder lives
+//! on it, and every read and write that is not short enough for the thread that waits for it.
 //!
 //! A `current_thread` runtime: the multi-thread one was 1.5 to 2 times slower here at twice the CPU (measured on a prototype).
 

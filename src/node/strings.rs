@@ -64,6 +64,14 @@ impl JsString {
         }
     }
 
+    /// Bytes of its text.
+    pub fn text_size(&self) -> usize {
+        match self {
+            Self::Latin1 { part, .. } => part.len(),
+            Self::Utf16(units) => units.len() * 2,
+        }
+    }
+
     /// Bytes of memory.
     pub fn size(&self) -> usize {
         match self {

@@ -251,8 +251,9 @@ impl Calls {
         self.lock().gone.clone()
     }
 
-    /// Waits for deadlines and hands over what expired, until the end. One keeper a session, on the I/O thread.
-    pub async fn keep_deadlines(&self, expired: impl Fn(Expired)) {
+    /// Waits for deadlines and hands over what expired, until the end. One keeper a session, on the I/O thread. Before anything expires
+    /// `catch_up` takes in what has arrived and nobody has read yet: an answer that came in time counts.
+    pub async fn keep_deadlines(&self, catch_up: impl Fn(), expired: impl Fn(Expired)) {
         loop {
             let next = {
                 let mut state = self.lock();
@@ -266,7 +267,10 @@ impl Calls {
                 None => self.changed.notified().await,
                 Some(deadline) => tokio::select! {
                     () = self.changed.notified() => {}
-                    () = tokio::time::sleep_until(deadline) => self.take_expired().into_iter().for_each(&expired),
+                    () = tokio::time::sleep_until(deadline) => {
+                        catch_up();
+                        self.take_expired().into_iter().for_each(&expired);
+                    }
                 },
             }
         }

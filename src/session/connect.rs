@@ -130,7 +130,10 @@ async fn start(
     // Set once, here: nothing before this line can have sent anything.
     let _ = shared.link.set(opening.await?);
     let keeper = shared.clone();
-    tokio::spawn(async move { keeper.calls.keep_deadlines(|call: Expired| keeper.expired(call)).await });
+    tokio::spawn(async move {
+        let catch_up = || keeper.link.get().into_iter().for_each(|link| link.catch_up());
+        keeper.calls.keep_deadlines(catch_up, |call: Expired| keeper.expired(call)).await;
+    });
     *phase = Phase::Handshake;
     let negotiated = handshake::negotiate(shared, options.protocol).await?;
     let _ = shared.negotiated.set(negotiated);

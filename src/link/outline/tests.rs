@@ -153,6 +153,31 @@ fn it_is_as_strict_as_json() {
     }
 }
 
+/// Rows with the same keys, one of which is damaged: what was known of the rows before must not hide it.
+#[test]
+fn it_agrees_with_another_parser_on_rows_that_are_alike_but_for_one() {
+    const ODD: &[u8] = b"\"\\{}[],:x0-. \t\n\0\x80\xc3\xff";
+    let mut random = Random(7);
+    let (mut accepted, mut refused) = (0, 0);
+    for round in 0..2_000 {
+        let count = 2 + random.below(3);
+        let rows = (0..count).map(|_| random.row(round % 3)).collect::<Vec<_>>().join(",");
+        let mut line = answer(&format!(r#"{{"é":[{rows}],"rows":[{rows}],"more":{{"rows":[[{rows}]]}}}}"#));
+        if round % 2 == 0 {
+            line = String::from_utf8(line).unwrap().replace('é', "e").into_bytes();
+        }
+        assert!(agrees(&line), "{rows}");
+        let at = random.below(line.len());
+        match random.below(3) {
+            0 => line[at] = ODD[random.below(ODD.len())],
+            1 => line.insert(at, ODD[random.below(ODD.len())]),
+            _ => drop(line.remove(at)),
+        }
+        *if agrees(&line) { &mut accepted } else { &mut refused } += 1;
+    }
+    assert!(accepted > 200 && refused > 200, "{accepted} {refused}");
+}
+
 /// A text that is JSON, then with something in it changed: what is accepted is what `serde_json` accepts.
 #[test]
 fn it_agrees_with_another_parser_on_whatever_comes() {
@@ -217,6 +242,23 @@ impl Random {
         usize::try_from(self.0 >> 33).unwrap() % limit
     }
 
+    /// With other values and the same keys, but for one of them now and then, with or without space.
+    fn row(&mut self, kind: usize) -> String {
+        const NUMBERS: [&str; 8] =
+            ["0", "-7", "1234", "12345", "3.25", "-0.123456789012345678", "123456789012345678901.5", "1e5"];
+        let number = NUMBERS[self.below(NUMBERS.len())];
+        let name = "n".repeat(self.below(20));
+        let key = if self.below(5) == 0 { "other" } else { "a key of 12" };
+        let odd = ["fifteen letters", "sixteen letters.", "é", "\\u0061"][kind];
+        let row = format!(
+            r#"{{"id":{number},"{key}":"{name}","{odd}":[{number},{{}},[]],"in":{{"a":true,"b":{{"c":null}}}},"d":false}}"#
+        );
+        match self.below(3) {
+            0 => row.replace(':', ": ").replace(',', ", "),
+            _ => row,
+        }
+    }
+
     fn space(&mut self, text: &mut String) {
         text.push_str(["", "", "", " ", "\t", "\r", "  "][self.below(7)]);
     }
@@ -271,5 +313,25 @@ impl Random {
             }
         }
         self.space(text);
+    }
+}
+
+#[test]
+fn only_a_result_in_ascii_needs_no_more_than_its_outline() {
+    let is_plain = |line: &str| {
+        let mut outline = Outline::default();
+        outline.read(line.as_bytes());
+        outline.is_plain()
+    };
+    assert!(is_plain(r#"{"jsonrpc":"2.0","id":1,"result":{"a":[1,"b"]}}"#));
+    for line in [
+        r#"{"jsonrpc":"2.0","method":"a","params":{}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"a"}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{}}"#,
+        r#"{"jsonrpc":"2.0","id":1}"#,
+        r#"{"jsonrpc":"2.0","id":1,"result":{"a":"é"}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"result":{"#,
+    ] {
+        assert!(!is_plain(line), "{line}");
     }
 }

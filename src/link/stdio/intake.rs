@@ -34,7 +34,7 @@ impl Intake {
         self.lines.space()
     }
 
-    /// Bytes held now.
+    /// Bytes that were not delivered yet.
     #[must_use]
     pub fn length(&self) -> usize {
         self.lines.length()

@@ -88,6 +88,15 @@ impl Loan {
         self.reads.load(Ordering::Relaxed)
     }
 
+    /// Reads it on the I/O thread, because the host's may be busy; true while there may be more.
+    pub(super) fn has_more(&self) -> bool {
+        let mut lent = self.lock();
+        let Some(lent) = lent.as_mut().filter(|lent| !lent.is_over) else { return false };
+        let mut has_read = false;
+        lent.guarded(|lent| has_read = lent.read());
+        self.look_over(lent) && has_read
+    }
+
     /// Asks for it to be taken back. From any thread.
     pub(super) fn end(&self) {
         self.over.notify_one();
@@ -134,7 +143,9 @@ impl Source for Loan {
         self.reads.fetch_add(1, Ordering::Relaxed);
         // What follows from a message may start a task.
         let _within = self.runtime.enter();
-        lent.guarded(Lent::read);
+        lent.guarded(|lent| {
+            lent.read();
+        });
         self.look_over(lent)
     }
 }
@@ -148,14 +159,14 @@ impl Lent {
         }
     }
 
-    /// Reads once. The end of the pipe is left there for the I/O thread to find.
-    fn read(&mut self) {
+    /// Reads once; true if something was there. The end of the pipe is left there for the I/O thread to find.
+    fn read(&mut self) -> bool {
         let space = self.intake.space();
         match outcome(read_now(&self.end, space)) {
-            None | Some(Read::Nothing) => return,
+            None | Some(Read::Nothing) => return false,
             Some(Read::End) => {
                 self.is_over = true;
-                return;
+                return false;
             }
             Some(Read::Some) => {}
         }
@@ -165,6 +176,7 @@ impl Lent {
         self.deliver();
         self.unasked = if self.traffic.has_answer() { 0 } else { self.unasked + 1 };
         self.is_over |= self.unasked > UNASKED_MAX;
+        true
     }
 
     fn deliver(&mut self) {
@@ -240,6 +252,20 @@ mod tests {
         intake.deliver(&*heard).await.unwrap();
         assert_eq!(*heard.0.lock().unwrap(), ["a", "b", "c"]);
         assert!(!loan.read() && loan.take().is_none() && loan.descriptor().is_err());
+    }
+
+    #[tokio::test]
+    async fn what_has_come_is_read_in_the_borrowers_place_too() {
+        let (loan, mut writer, heard) = lent();
+        assert!(!loan.has_more());
+        writer.write_all(line("a").as_bytes()).unwrap();
+        assert!(loan.has_more());
+        assert!(!loan.has_more());
+        assert!(!is_over(&loan).await, "it stays lent");
+        drop(writer);
+        assert!(!loan.has_more());
+        assert!(is_over(&loan).await);
+        assert_eq!(*heard.0.lock().unwrap(), ["a"]);
     }
 
     #[tokio::test]

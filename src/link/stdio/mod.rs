@@ -183,6 +183,11 @@ impl Link for Stdio {
         self.pipe.withdraw(id)
     }
 
+    #[cfg(unix)]
+    fn catch_up(&self) {
+        self.read_loan();
+    }
+
     fn close(&self, waits: Waits) -> Pin<Box<dyn Future<Output = End> + Send + '_>> {
         Box::pin(async move {
             let end = self.end.get_or_init(async || {

@@ -1,4 +1,4 @@
-//! Reading from a pipe on the I/O thread.
+//! Reading from a pipe that does not block.
 
 use std::io::{self, ErrorKind};
 

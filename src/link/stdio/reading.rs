@@ -165,6 +165,15 @@ impl Stdio {
         breach.map_or(Ok(intake), Err)
     }
 
+    /// Reads what is lent in the borrower's place, as far as something is there.
+    #[cfg(unix)]
+    pub(super) fn read_loan(&self) {
+        let loan = self.loan().clone();
+        if let Some(loan) = loan {
+            while loan.has_more() {}
+        }
+    }
+
     #[cfg(unix)]
     fn loan(&self) -> MutexGuard<'_, Option<Arc<Loan>>> {
         self.loan.lock().unwrap_or_else(PoisonError::into_inner)

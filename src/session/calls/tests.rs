@@ -69,7 +69,9 @@ async fn a_call_that_waited_for_its_session_has_waited_already() {
     let (sender, mut expired) = tokio::sync::mpsc::unbounded_channel();
     let keeper = calls.clone();
     let task =
-        tokio::spawn(async move { keeper.keep_deadlines(|call| sender.send(call.waited).unwrap()).await });
+        tokio::spawn(
+            async move { keeper.keep_deadlines(|| {}, |call| sender.send(call.waited).unwrap()).await },
+        );
     let begun = Instant::now().checked_sub(Duration::from_secs(1));
     begin(&calls, Terms { begun, ..terms(1_000) });
     assert_eq!(expired.recv().await, Some(Duration::from_secs(1)));
@@ -83,7 +85,8 @@ async fn a_shorter_deadline_that_comes_later_passes_first() {
     let calls = Arc::new(Calls::default());
     let (sender, mut expired) = tokio::sync::mpsc::unbounded_channel();
     let keeper = calls.clone();
-    let task = tokio::spawn(async move { keeper.keep_deadlines(|call| sender.send(call.id).unwrap()).await });
+    let task =
+        tokio::spawn(async move { keeper.keep_deadlines(|| {}, |call| sender.send(call.id).unwrap()).await });
     begin(&calls, terms(200));
     tokio::task::yield_now().await;
     begin(&calls, terms(20));
@@ -100,7 +103,7 @@ async fn progress_restarts_the_timeout_but_not_the_total() {
     let keeper = calls.clone();
     let (sender, mut expired) = tokio::sync::mpsc::unbounded_channel();
     let keep = async move {
-        keeper.keep_deadlines(|call| sender.send((call.waited, call.is_total)).unwrap()).await;
+        keeper.keep_deadlines(|| {}, |call| sender.send((call.waited, call.is_total)).unwrap()).await;
     };
     let task = tokio::spawn(keep);
     let total = Duration::from_millis(400);
