@@ -183,6 +183,23 @@ test('a close in mid-call rejects it and leaves nothing behind', async t => {
   await soon(() => !readsHere())
 })
 
+test('a server that is stopped for a while answers every call when it goes on', {
+  skip: process.platform === 'win32',
+}, async t => {
+  const { connection } = await connected(t)
+  for (const count of [1, 100]) {
+    await calledAlone(connection)
+    process.kill(connection.pid, 'SIGSTOP')
+    const calls = echoes(connection, count)
+    const late = failure(connection.callTool('echo', {}, { timeout: 50 }))
+    await soon(() => !readsHere(), 'the end of the loan')
+    assert.equal((await late).code, 'ERR_MCP_TIMEOUT')
+    process.kill(connection.pid, 'SIGCONT')
+    assert.deepEqual(await calls, numbers(count))
+  }
+  assert.equal(connection.diagnostics().pendingRequests, 0)
+})
+
 test('while the caller’s thread is blocked the server is answered, and what it wrote is there after', async t => {
   const { connection, log } = await connected(t)
   await calledAlone(connection)

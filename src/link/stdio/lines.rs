@@ -245,6 +245,16 @@ mod tests {
     }
 
     #[test]
+    fn what_is_left_of_a_line_over_the_limit_is_no_line_of_its_own_where_room_is_given_back() {
+        let (all, mut lines) = chunks(20, &[b"{\"id\":5,\"result\":\"xxxxxxxx"]);
+        assert_eq!(all, []);
+        lines.shrink();
+        lines.space().extend_from_slice(b"xx\"}\nnext\n");
+        let all: Vec<_> = std::iter::from_fn(|| lines.next_chunk().map(Plain::from)).collect();
+        assert_eq!(all, [Plain::TooLarge { id: Some("5".into()) }, line("next")]);
+    }
+
+    #[test]
     fn a_large_line_comes_whole_and_what_follows_it_too() {
         for length in [READ_SIZE * 3, HAND_OVER_FROM * 3] {
             let large = "y".repeat(length);
