@@ -11,7 +11,10 @@ export declare const __napiBindingTarget: 'native' | 'wasm32-wasi' | 'wasm32-was
 
 /** One server: starting, connected or gone. */
 export declare class Connection {
-  /** The function that calls a tool; the outcome comes under `token`. Its result is the call's id for `cancel`, -1 when it has failed already. */
+  /**
+   * The function that calls a tool; the outcome comes under `token`. Its result is the call's id for `cancel`, -1
+   * when it has failed already.
+   */
   caller(): (token: number, name: string, args: string, options?: CallOptions) => number
   /** Calls a tool as the `caller` does, with the arguments in pieces: see `jsonPieces` in lib/call-options.js. */
   callToolInPieces(token: number, name: string, pieces: Array<string>, options?: CallOptions | undefined | null): number
@@ -33,9 +36,9 @@ export declare class Connection {
 /** What an environment needs of this side. Everything comes back through `deliver`. */
 export declare class Host {
   /**
-   * `deliver` is called with what there is to deliver, `4 * token + kind, text, …` or one array of that, or with nothing when it is to be
-   * taken. `holds`: see src/node/holds.rs. `engineIsNode`: not Bun and not Deno, which have some of what Node.js exports beside Node-API, and
-   * work differently.
+   * `deliver` is called with what there is to deliver, `4 * token + kind, text, …` or one array of that, or with
+   * nothing when it is to be taken. `holds`: see src/node/holds.rs. `engineIsNode`: not Bun and not Deno, which have
+   * some of what Node.js exports beside Node-API, and work differently.
    */
   constructor(deliver: (...batch: unknown[]) => void, holds: Int32Array, engineIsNode: boolean)
   /** Judges definitions and options before anything starts. All three are descriptions; `shape` is `one`, `group` or `normalize`. */

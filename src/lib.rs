@@ -13,6 +13,7 @@
 //! - [`error`] — one error, one code each
 //! - [`json`] — JSON that JavaScript reads and `serde_json` does not
 //! - [`spare`] — memory of large messages, kept for the next
+//! - `words` — eight bytes looked at together
 
 // A cut through a letter panics with the text around it, which may be secret: `get` it. Tests may.
 #![cfg_attr(not(test), warn(clippy::string_slice))]
@@ -27,6 +28,7 @@ pub mod process;
 pub mod project;
 pub mod session;
 pub mod spare;
+mod words;
 
 #[cfg(not(any(unix, windows)))]
 compile_error!("workflow-mcp supervises processes on Linux, macOS and Windows");

@@ -44,8 +44,8 @@ pub fn take(room: usize) -> Option<Vec<u8>> {
     Some(buffer)
 }
 
-/// Keeps the memory of a buffer, if it is a large one, until it is used or given back on the pool of `runtime`. What would be too much goes
-/// back now: buffers come from everywhere, and only lines of a pipe are read into them.
+/// Keeps the memory of a buffer, if it is a large one, until it is used or given back on the pool of `runtime`. What
+/// would be too much goes back now: buffers come from everywhere, and only lines of a pipe are read into them.
 pub fn keep(mut buffer: Vec<u8>, runtime: &Handle) {
     if buffer.capacity() < FROM || cfg!(feature = "slow-paths") {
         return;
@@ -65,8 +65,8 @@ pub fn keep(mut buffer: Vec<u8>, runtime: &Handle) {
     }
 }
 
-/// Prepares an empty buffer for so many bytes on the pool, where none waits: its pages are fresh ones that somebody would wait for. Worth it where
-/// more like it are likely to come, and nobody needs the processor meanwhile.
+/// Prepares an empty buffer for so many bytes on the pool, where none waits: its pages are fresh ones that somebody
+/// would wait for. Worth it where more like it are likely to come, and nobody needs the processor meanwhile.
 pub fn prepare(room: usize) {
     let Ok(runtime) = Handle::try_current() else { return };
     if cfg!(feature = "slow-paths") || !(FROM..=PREPARED_MAX).contains(&room) || !lock().buffers.is_empty() {

@@ -108,7 +108,8 @@ fn decoded(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
-/// Reads one line, which comes back if it is noise. The result of a long one takes over its memory: copying 10 MB costs more than all the rest.
+/// Reads one line, which comes back if it is noise. The result of a long one takes over its memory: copying 10 MB costs
+/// more than all the rest.
 pub fn parse_owned(line: Vec<u8>) -> Result<Vec<Message>, String> {
     let mut outline = Outline::default();
     if line.len() >= OUTLINE_FROM {

@@ -97,8 +97,8 @@ pub trait Link: Send + Sync + 'static {
     fn diagnostics(&self) -> Vec<(&'static str, Value)>;
 }
 
-/// Who hears what a link carries: the session. Called on the I/O thread, or on that of its [`host_loop`](Receiver::host_loop), one arrival after
-/// the other; must not block.
+/// Who hears what a link carries: the session. Called on the I/O thread, or on that of its
+/// [`host_loop`](Receiver::host_loop), one arrival after the other; must not block.
 pub trait Receiver: Send + Sync + 'static {
     fn arrived(&self, arrival: Arrival);
     /// One line of stderr, redacted; only asked for when somebody listens.
@@ -106,8 +106,8 @@ pub trait Receiver: Send + Sync + 'static {
     /// Something worth knowing that is no error.
     fn warning(&self, code: &'static str, message: &str, details: Vec<(&'static str, Value)>);
 
-    /// The event loop to which all this goes in the end, where that can read what a link reads. Then messages may arrive on its thread, too,
-    /// still one after the other.
+    /// The event loop to which all this goes in the end, where that can read what a link reads. Then messages may
+    /// arrive on its thread, too, still one after the other.
     fn host_loop(&self) -> Option<Arc<dyn HostLoop>> {
         None
     }

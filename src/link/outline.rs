@@ -1,8 +1,9 @@
-//! What a long line holds, found piece by piece while the rest is still on its way: its bytes are in the cache then, and its end costs no more than
-//! that of a short line. After it, `serde_json` took as long again as the transfer (10,000 rows: 1.1 of 3.8 ms).
+//! What a long line holds, found piece by piece while the rest is still on its way: its bytes are in the cache then,
+//! and its end costs no more than that of a short line. After it, `serde_json` took as long again as the transfer
+//! (10,000 rows: 1.1 of 3.8 ms).
 //!
-//! It knows the one thing that long lines are, an object that is an answer and nothing else, and it is as strict as JSON. Whatever else comes it
-//! [gives up](Outline::lone_result), and the line is read the slow way.
+//! It knows the one thing that long lines are, an object that is an answer and nothing else, and it is as strict as
+//! JSON. Whatever else comes it [gives up](Outline::lone_result), and the line is read the slow way.
 
 mod dense;
 
@@ -10,6 +11,7 @@ use std::ops::Range;
 
 use super::envelope::{AnswerId, answer_id_text};
 use super::result_text::{LONG, LongString, Seen};
+use crate::words::{HIGH, repeated};
 
 /// A line is worth an outline from this length on.
 pub const OUTLINE_FROM: usize = 32 * 1024;
@@ -345,8 +347,6 @@ fn plain_length(text: &[u8]) -> (usize, bool) {
     }
 }
 
-const HIGH: u64 = repeated(0x80);
-
 /// The high bit of the first byte that is a quote, a backslash or a control character, and perhaps of bytes above it.
 fn specials(word: u64) -> u64 {
     let quote = (word ^ repeated(b'"')).wrapping_sub(repeated(1));
@@ -358,10 +358,6 @@ fn specials(word: u64) -> u64 {
 /// 1 for a quote, a backslash and a control character, without a branch.
 fn special(byte: u8) -> u8 {
     u8::from(byte == b'"') | u8::from(byte == b'\\') | u8::from(byte < 0x20)
-}
-
-const fn repeated(byte: u8) -> u64 {
-    u64::from_ne_bytes([byte; 8])
 }
 
 #[cfg(all(test, not(feature = "slow-paths")))]

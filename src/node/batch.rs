@@ -56,7 +56,8 @@ pub struct Batch {
 const ARGUMENTS_MAX: usize = 64;
 
 impl Batch {
-    /// The arguments of a function: the values of all deliveries, or an array of them. On the thread of `env`, which is alive, with a scope open.
+    /// The arguments of a function: the values of all deliveries, or an array of them. On the thread of `env`, which is
+    /// alive, with a scope open.
     pub(super) unsafe fn into_arguments(self, env: sys::napi_env) -> napi::Result<Vec<sys::napi_value>> {
         // SAFETY: as the caller was asked for.
         unsafe {

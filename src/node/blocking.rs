@@ -53,7 +53,8 @@ impl BlockingCall {
     }
 }
 
-/// The synchronous call of a server that is under way: one at most, for the thread that the server belongs to does nothing else meanwhile.
+/// The synchronous call of a server that is under way: one at most, for the thread that the server belongs to does
+/// nothing else meanwhile.
 pub struct BlockingCalls {
     server: String,
     under_way: Mutex<Option<Arc<BlockingCall>>>,

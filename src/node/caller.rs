@@ -1,7 +1,8 @@
 //! Calling a tool, as a function of its own.
 //!
-//! A method costs what finds and checks its receiver and guards what its arguments borrow, and a string is asked for twice, for its length first:
-//! together an eighth of what a small call costs the JavaScript thread (measured with 64 in flight).
+//! A method costs what finds and checks its receiver and guards what its arguments borrow, and a string is asked for
+//! twice, for its length first: together an eighth of what a small call costs the JavaScript thread (measured with 64
+//! in flight).
 
 #![expect(unsafe_code, reason = "napi-rs asks for the length of every string, and gives the memory zeroed")]
 
@@ -32,11 +33,14 @@ pub type CallTool<'a> = Function<'a, FnArgs<(i64, String, String, Option<CallOpt
 
 impl Caller {
     pub(super) fn function<'a>(self: &Arc<Self>, env: &'a Env) -> napi::Result<CallTool<'a>> {
-        let caller = self.clone();
+        // V8 gives functions back late, with its old space: of 1,000 connections that were closed these held 10 MB.
+        let (caller, dispatcher) = (Arc::downgrade(self), self.dispatcher.clone());
         env.create_function_from_closure("callTool", move |call: FunctionCallContext<'_>| {
+            let token = call.get(0)?;
+            let Some(caller) = caller.upgrade() else { return Ok(refused(answer(&dispatcher, token, true))) };
             let options = if call.length() > 3 { call.get(3)? } else { None };
             let (Given(name), Given(arguments)) = (call.get(1)?, call.get(2)?);
-            Ok(caller.call_tool(call.get(0)?, &name, arguments, options))
+            Ok(caller.call_tool(token, &name, arguments, options))
         })
     }
 
@@ -54,8 +58,7 @@ impl Caller {
     }
 
     pub(super) fn answer(&self, token: i64, is_tool_result: bool) -> Settle {
-        let dispatcher = self.dispatcher.clone();
-        Settle::new(move |outcome| dispatcher.answered(token, outcome, is_tool_result))
+        answer(&self.dispatcher, token, is_tool_result)
     }
 
     pub(super) fn terms(
@@ -70,6 +73,11 @@ impl Caller {
         };
         call_options::terms(options, phase, self.timeout, on_progress)
     }
+}
+
+fn answer(dispatcher: &Arc<Dispatcher>, token: i64, is_tool_result: bool) -> Settle {
+    let dispatcher = dispatcher.clone();
+    Settle::new(move |outcome| dispatcher.answered(token, outcome, is_tool_result))
 }
 
 pub(super) fn refused(settle: Settle) -> i64 {
@@ -94,7 +102,8 @@ impl FromNapiValue for Given {
     unsafe fn from_napi_value(env: sys::napi_env, value: sys::napi_value) -> napi::Result<Self> {
         let mut room = MaybeUninit::<[u8; ROOM]>::uninit();
         let mut length = 0;
-        // SAFETY: napi calls this with a live `env` on its own thread and a value of it; not more than the room is written, its end included.
+        // SAFETY: napi calls this with a live `env` on its own thread and a value of it; not more than the room is
+        // written, its end included.
         check_status!(unsafe {
             sys::napi_get_value_string_utf8(env, value, room.as_mut_ptr().cast(), ROOM, &raw mut length)
         })?;

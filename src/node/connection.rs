@@ -37,7 +37,8 @@ pub struct Connection {
 
 #[napi]
 impl Connection {
-    /// The function that calls a tool; the outcome comes under `token`. Its result is the call's id for `cancel`, -1 when it has failed already.
+    /// The function that calls a tool; the outcome comes under `token`. Its result is the call's id for `cancel`, -1
+    /// when it has failed already.
     #[napi(
         catch_unwind,
         ts_return_type = "(token: number, name: string, args: string, options?: CallOptions) => number"

@@ -1,8 +1,9 @@
-//! Hands long strings over to JavaScript without a copy: 10 MB cost its thread 0.4 us instead of 11 ms (measured; 1 MB with CJK 8 ms as UTF-8).
+//! Hands long strings over to JavaScript without a copy: 10 MB cost its thread 0.4 us instead of 11 ms (measured; 1 MB
+//! with CJK 8 ms as UTF-8).
 //!
-//! External strings are part of Node-API 10, and Node.js exports the calls since 18.18 and 20.4, so they are looked up at run time. Where they are missing,
-//! and where an engine refuses them (`copied`: Electron, whose V8 keeps all that it points to in a sandbox), a string is copied, which from these
-//! forms is still faster than from UTF-8.
+//! External strings are part of Node-API 10, and Node.js exports the calls since 18.18 and 20.4, so they are looked up
+//! at run time. Where they are missing, and where an engine refuses them (`copied`: Electron, whose V8 keeps all that
+//! it points to in a sandbox), a string is copied, which from these forms is still faster than from UTF-8.
 
 #![expect(unsafe_code, reason = "napi-rs has external strings only where Node-API 10 is certain")]
 
@@ -19,13 +20,15 @@ use super::symbols;
 /// V8's own limit on 64 bits: beyond it, it would give no string and keep ours for ever.
 const LENGTH_MAX: usize = (1 << 29) - 24;
 
-/// Collecting a string of 20 bytes that holds 9 MB seems not worth it, unless V8 knows of them: 200 of these grew a process to 1.8 GB. Told of
-/// all of it, V8 marks and compacts the whole heap after every 64 MB, for such strings are not young ones to it: that is after every second result
-/// of 30 MB. Told of half, the 200 end at 196 MB instead of 131, and the longest stall in a row of 10 MB results is 1.9 ms instead of 3.8 (measured).
+/// Collecting a string of 20 bytes that holds 9 MB seems not worth it, unless V8 knows of them: 200 of these grew a
+/// process to 1.8 GB. Told of all of it, V8 marks and compacts the whole heap after every 64 MB, for such strings are
+/// not young ones to it: that is after every second result of 30 MB. Told of half, the 200 end at 196 MB instead of
+/// 131, and the longest stall in a row of 10 MB results is 1.9 ms instead of 3.8 (measured).
 const REPORTED_ONE_OF: usize = 2;
 
-/// Copying so little costs less than fresh pages for the next, which wait until this string is collected (100 KB: 25 page faults a call). It
-/// is what V8 has room for in its young generation. Of an empty string it would keep nothing, and free it while Node says that it was taken.
+/// Copying so little costs less than fresh pages for the next, which wait until this string is collected (100 KB: 25
+/// page faults a call). It is what V8 has room for in its young generation. Of an empty string it would keep nothing,
+/// and free it while Node says that it was taken.
 const COPIED_MAX: usize = 120 * 1024;
 
 impl JsString {
@@ -49,7 +52,8 @@ impl JsString {
 
     unsafe fn copied(&self, env: sys::napi_env) -> Option<sys::napi_value> {
         let mut value = ptr::null_mut();
-        // SAFETY: `env` is alive and on this thread; pointer and length are those of one slice, which is copied; `value` is a place for the result.
+        // SAFETY: `env` is alive and on this thread; pointer and length are those of one slice, which is copied;
+        // `value` is a place for the result.
         let status = unsafe {
             match self {
                 Self::Latin1 { bytes, part } => {
@@ -77,8 +81,9 @@ impl JsString {
         // The string's memory belongs to the box, and the box to the finalizer.
         let owner = Box::into_raw(Box::new(Lent { string: self, reported: 0 }));
         let (mut value, mut is_copied) = (ptr::null_mut(), false);
-        // SAFETY: `owner` is a box just leaked, that nobody else has. Its text neither moves nor changes until the finalizer takes it back,
-        // which the engine calls once: when the string is collected, or here if it made a copy.
+        // SAFETY: `owner` is a box just leaked, that nobody else has. Its text neither moves nor changes until the
+        // finalizer takes it back, which the engine calls once: when the string is collected, or here if it made a
+        // copy.
         let status = unsafe {
             match &(*owner).string {
                 Self::Latin1 { bytes, part } => {

@@ -1,8 +1,9 @@
 //! What holds an event loop, counted in memory that JavaScript writes without a call.
 //!
-//! A call that is alone begins when nothing is pending and ends when nothing is: asked each time, the loop's handle is referenced and
-//! unreferenced for every one, at two calls of native methods (a fifth of all instructions that such a call cost the JavaScript thread). So a
-//! hold that is let go of in a delivery is seen to when all that followed from the delivery has run, and the next call may have been begun.
+//! A call that is alone begins when nothing is pending and ends when nothing is: asked each time, the loop's handle is
+//! referenced and unreferenced for every one, at two calls of native methods (a fifth of all instructions that such a
+//! call cost the JavaScript thread). So a hold that is let go of in a delivery is seen to when all that followed from
+//! the delivery has run, and the next call may have been begun.
 
 #![expect(unsafe_code, reason = "napi-rs has no form of memory that both sides write")]
 
@@ -81,7 +82,8 @@ impl Holds {
 
     fn with(&self, act: impl FnOnce(&mut [i32; NUMBERS])) {
         let numbers = self.numbers.load(Ordering::Relaxed).cast::<[i32; NUMBERS]>();
-        // SAFETY: so many numbers, which the reference keeps where they are. No JavaScript runs meanwhile, and this thread alone writes them.
+        // SAFETY: so many numbers, which the reference keeps where they are. No JavaScript runs meanwhile, and this
+        // thread alone writes them.
         if let Some(numbers) = unsafe { numbers.as_mut() } {
             act(numbers);
         }

@@ -29,9 +29,9 @@ pub struct Host {
 
 #[napi]
 impl Host {
-    /// `deliver` is called with what there is to deliver, `4 * token + kind, text, …` or one array of that, or with nothing when it is to be
-    /// taken. `holds`: see src/node/holds.rs. `engineIsNode`: not Bun and not Deno, which have some of what Node.js exports beside Node-API, and
-    /// work differently.
+    /// `deliver` is called with what there is to deliver, `4 * token + kind, text, …` or one array of that, or with
+    /// nothing when it is to be taken. `holds`: see src/node/holds.rs. `engineIsNode`: not Bun and not Deno, which have
+    /// some of what Node.js exports beside Node-API, and work differently.
     #[napi(constructor)]
     pub fn new(
         env: Env,

@@ -1,5 +1,5 @@
-//! Arguments with long strings. `JSON.stringify` takes a millisecond for each megabyte of a string, on the JavaScript thread, so JavaScript writes
-//! only what is around them, and they are written here.
+//! Arguments with long strings. `JSON.stringify` takes a millisecond for each megabyte of a string, on the JavaScript
+//! thread, so JavaScript writes only what is around them, and they are written here.
 
 use std::fmt::Write;
 

@@ -90,8 +90,8 @@ impl Poll {
         }
         self.raw.store(raw, Ordering::Relaxed);
         self.handle.opened();
-        // SAFETY: `data`, the first member of every handle, is its owner's; it holds one count of ours until `closed`. Not referenced, it keeps no
-        // event loop alive.
+        // SAFETY: `data`, the first member of every handle, is its owner's; it holds one count of ours until `closed`.
+        // Not referenced, it keeps no event loop alive.
         let status = unsafe {
             raw.cast::<*const Self>().write(Arc::into_raw(self.clone()));
             (libuv.unreference)(raw);

@@ -1,4 +1,5 @@
-//! What the core asks the host's JavaScript, and its answers. A question waits on no thread: whoever asks says what to do with the answer.
+//! What the core asks the host's JavaScript, and its answers. A question waits on no thread: whoever asks says what to
+//! do with the answer.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};

@@ -1,7 +1,9 @@
-//! Where a JSON string is plain text, eight bytes at a time: in source code an escape follows after ten bytes, and a search of `memchr` costs as
-//! much as these ten.
+//! Where a JSON string is plain text, eight bytes at a time: in source code an escape follows after ten bytes, and a
+//! search of `memchr` costs as much as these ten.
 
 use memchr::memchr2;
+
+use crate::words::{HIGH, repeated};
 
 /// What ends plain text besides a quote and a backslash: nothing,
 pub const ANY: u8 = 0;
@@ -13,7 +15,6 @@ const LONG_RUN: usize = 64;
 
 /// How many bytes from the front on are plain text.
 pub fn plain_length<const KIND: u8>(text: &[u8]) -> usize {
-    const HIGH: u64 = repeated(0x80);
     // The high bit of each byte that is less than `limit`, and of bytes above such a one, which do not matter.
     let less = |word: u64, limit: u8| word.wrapping_sub(repeated(limit)) & !word & HIGH;
     let mut length = 0;
@@ -42,10 +43,6 @@ const fn ends<const KIND: u8>(byte: u8) -> bool {
         _ => false,
     };
     byte == b'"' || byte == b'\\' || also
-}
-
-const fn repeated(byte: u8) -> u64 {
-    u64::from_ne_bytes([byte; 8])
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! What the program that loaded us exports beyond the Node-API that every host has. Looked up by name at run time: what is missing is done
-//! without.
+//! What the program that loaded us exports beyond the Node-API that every host has. Looked up by name at run time: what
+//! is missing is done without.
 
 #![cfg_attr(
     not(feature = "slow-paths"),

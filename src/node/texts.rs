@@ -58,8 +58,8 @@ impl Found {
     }
 }
 
-/// Where the long texts stand. `None` where a key is written in escapes or comes twice, for then the last one would count; and where most of
-/// the result is something else, which has to be parsed anyway.
+/// Where the long texts stand. `None` where a key is written in escapes or comes twice, for then the last one would
+/// count; and where most of the result is something else, which has to be parsed anyway.
 fn find(result: &ResultText) -> Option<Vec<Found>> {
     let (line, part, seen) = result.parts();
     let is_most = |length: usize| length >= part.len() / 2;
@@ -102,8 +102,8 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads on to the value of the next member of an object, from its `{` on. `None` where there is no object, or the key would have to be
-    /// decoded to tell.
+    /// Reads on to the value of the next member of an object, from its `{` on. `None` where there is no object, or the
+    /// key would have to be decoded to tell.
     fn next_key(&mut self, name: &[u8]) -> Option<Key> {
         let before = self.peek()?;
         if !matches!(before, b'{' | b',' | b'}') {

@@ -1,7 +1,9 @@
-//! The body of a JSON string as the engine keeps strings: one byte a character where that can hold them all, which takes no other memory than the
-//! text had, else UTF-16.
+//! The body of a JSON string as the engine keeps strings: one byte a character where that can hold them all, which
+//! takes no other memory than the text had, else UTF-16.
 
 use std::ops::Range;
+
+use crate::words::{HIGH, repeated};
 
 /// Whether the escapes of JSON are resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,8 +15,8 @@ pub enum Escapes {
 /// Bytes looked at together.
 const WORD: usize = 8;
 
-/// Where the characters of `part` stand in `bytes` afterwards, one byte each; or in UTF-16, if some are beyond U+00FF. `bytes` are valid UTF-8,
-/// and the escapes in `part` valid JSON.
+/// Where the characters of `part` stand in `bytes` afterwards, one byte each; or in UTF-16, if some are beyond U+00FF.
+/// `bytes` are valid UTF-8, and the escapes in `part` valid JSON.
 pub fn in_place(bytes: &mut [u8], part: Range<usize>, escapes: Escapes) -> Result<Range<usize>, Vec<u16>> {
     let (start, end) = (part.start, part.end.min(bytes.len()));
     // What was read, and what is written of it: never more.
@@ -137,16 +139,11 @@ fn ascii_length(text: &[u8], escapes: Escapes) -> (usize, bool) {
 
 /// The same of eight bytes.
 fn ascii_in_word(word: [u8; WORD], escapes: Escapes) -> usize {
-    const HIGH: u64 = repeated(0x80);
     let word = u64::from_le_bytes(word);
     let other = word ^ repeated(b'\\');
     // The high bit of a byte that is zero, and of bytes above such a one, which do not matter.
     let backslash = if escapes == Escapes::Go { other.wrapping_sub(repeated(1)) & !other } else { 0 };
     ((word | backslash) & HIGH).trailing_zeros() as usize / 8
-}
-
-const fn repeated(byte: u8) -> u64 {
-    u64::from_ne_bytes([byte; WORD])
 }
 
 /// The UTF-16 unit that an escape stands for, and the length of the escape, which is valid.

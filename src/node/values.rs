@@ -3,8 +3,8 @@
 //! The description is made in JavaScript because only there a getter or proxy that throws can be asked safely: N-API leaves the
 //! exception pending, and clearing it takes `unsafe`. As JSON text it crosses in one string, like everything else.
 //!
-//! A JSON string, finite number, boolean, `null` and array stand for themselves; `{"o":[[key,value],…]}` is an object; `{"t":kind}` is what
-//! JSON cannot say.
+//! A JSON string, finite number, boolean, `null` and array stand for themselves; `{"o":[[key,value],…]}` is an object;
+//! `{"t":kind}` is what JSON cannot say.
 
 use std::borrow::Cow;
 use std::fmt;

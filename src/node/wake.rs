@@ -1,8 +1,9 @@
 //! Wakes the JavaScript thread of one environment from any other.
 //!
-//! A threadsafe function of Node-API holds its lock while it wakes the thread, which by then runs on another core and waits for that lock: more
-//! than every other call cost two more switches of threads (measured: 1.6 waits a call instead of 1). libuv's own handle, on which it is
-//! built, has no lock, so that is used where the host has it; elsewhere the threadsafe function is.
+//! A threadsafe function of Node-API holds its lock while it wakes the thread, which by then runs on another core and
+//! waits for that lock: more than every other call cost two more switches of threads (measured: 1.6 waits a call
+//! instead of 1). libuv's own handle, on which it is built, has no lock, so that is used where the host has it;
+//! elsewhere the threadsafe function is.
 
 #![expect(unsafe_code, reason = "libuv is C, and napi-rs has no safe form of ref/unref without &mut")]
 
@@ -67,8 +68,9 @@ impl Wake {
         }
     }
 
-    /// Calls `ready` on the JavaScript thread whenever the descriptor has something to read, until it says otherwise or what this gives is
-    /// dropped; or `refused`, once, where the loop does not take it. It keeps no event loop alive. `None` without the loop's own handles.
+    /// Calls `ready` on the JavaScript thread whenever the descriptor has something to read, until it says otherwise or
+    /// what this gives is dropped; or `refused`, once, where the loop does not take it. It keeps no event loop alive.
+    /// `None` without the loop's own handles.
     #[cfg(unix)]
     pub(super) fn poll(&self, descriptor: OwnedFd, ready: Ready, refused: Refused) -> Option<Wanted> {
         match self {
@@ -82,8 +84,8 @@ impl Wake {
         match self {
             // SAFETY: a handle that is open, on its own thread.
             Self::Loop(handle) => handle.with(|libuv, raw| unsafe { (libuv.reference)(raw) }),
-            // SAFETY: called by JavaScript on the thread of `env`, whose threadsafe function this is. It is finalized when self is dropped or
-            // the environment ends, and from then on no JavaScript calls.
+            // SAFETY: called by JavaScript on the thread of `env`, whose threadsafe function this is. It is finalized
+            // when self is dropped or the environment ends, and from then on no JavaScript calls.
             Self::Function(function) => unsafe {
                 sys::napi_ref_threadsafe_function(env.raw(), function.raw());
             },
@@ -170,8 +172,8 @@ impl LoopHandle {
             hook: AtomicPtr::default(),
         });
         let mut hook = ptr::null_mut();
-        // SAFETY: `data`, the first member of every handle, is its owner's; it holds one count of ours until `closed`. The hook is called once, on
-        // this thread, before its loop ends.
+        // SAFETY: `data`, the first member of every handle, is its owner's; it holds one count of ours until `closed`.
+        // The hook is called once, on this thread, before its loop ends.
         unsafe {
             raw.cast::<*const Self>().write(Arc::into_raw(handle.clone()));
             (libuv.unreference)(raw);
@@ -216,8 +218,9 @@ impl LoopHandle {
             }
             if let Ok(arguments) = batch.into_arguments(env)
                 && sys::napi_get_reference_value(env, self.function, &raw mut function) == sys::Status::napi_ok
-                // Without an async context the receiver is also the async resource, on which AsyncLocalStorage keeps what a host's callback enters:
-                // one of its own for each wake, and not the global object, which would keep it for good.
+                // Without an async context the receiver is also the async resource, on which AsyncLocalStorage keeps
+                // what a host's callback enters: one of its own for each wake, and not the global object, which would
+                // keep it for good.
                 && sys::napi_create_object(env, &raw mut resource) == sys::Status::napi_ok
             {
                 let status = sys::napi_make_callback(
@@ -243,8 +246,8 @@ impl LoopHandle {
     /// A handle of its thread has closed. The environment may end with the last one.
     pub(super) fn closed_one(&self) {
         if self.handles.fetch_sub(1, Ordering::Relaxed) == 1 {
-            // SAFETY: on the JavaScript thread; the handle of this object counts until the environment's end has closed it, and the hook is
-            // removed this once.
+            // SAFETY: on the JavaScript thread; the handle of this object counts until the environment's end has closed
+            // it, and the hook is removed this once.
             unsafe {
                 sys::napi_remove_async_cleanup_hook(self.hook.load(Ordering::Relaxed));
             }

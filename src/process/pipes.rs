@@ -25,10 +25,11 @@ pub fn output(end: End) -> io::Result<Output> {
     Output::from_owned_fd(end)
 }
 
-/// Gives the pipe room for large messages, where the system lets it: with 64 KiB, server and reader wake each other for every piece of one.
+/// Gives the pipe room for large messages, where the system lets it: with 64 KiB, server and reader wake each other for
+/// every piece of one.
 ///
-/// Only for pipes that need it: the pages count against what all pipes of a user may hold (64 MiB on Linux), beyond which new ones get two pages
-/// each.
+/// Only for pipes that need it: the pages count against what all pipes of a user may hold (64 MiB on Linux), beyond
+/// which new ones get two pages each.
 #[cfg_attr(
     not(target_os = "linux"),
     expect(unused_variables, reason = "only Linux has pipes of another size")

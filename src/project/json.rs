@@ -23,7 +23,8 @@ const DIALECT: ParseOptions = ParseOptions {
     allow_extended_string_escapes: false,
 };
 
-/// As far in as messages have lines: `mcpServers.NAME.headers.NAME`. With a path for each value of any depth a file of 1 MiB took gigabytes.
+/// As far in as messages have lines: `mcpServers.NAME.headers.NAME`. With a path for each value of any depth a file of
+/// 1 MiB took gigabytes.
 const DEEPEST: usize = 4;
 
 /// Lines by path, as messages write paths.
@@ -122,8 +123,8 @@ impl Reader {
         }
     }
 
-    /// One step further in, from the value at `outer` to the one that begins at a byte of the text. What stands on the line of what is around
-    /// it is found by that.
+    /// One step further in, from the value at `outer` to the one that begins at a byte of the text. What stands on the
+    /// line of what is around it is found by that.
     fn inside(&mut self, outer: &Place, at: usize, path: impl FnOnce(&str) -> String) -> Place {
         let depth = outer.depth + 1;
         if depth > DEEPEST {

@@ -1,9 +1,9 @@
 //! The calls that are under way: ids, deadlines, progress, and the promise that each settles exactly once.
 //!
-//! Calls are begun on any thread, mostly the host's JavaScript thread; they settle where their answers are
-//! read (the I/O thread, or the host's own for calls that come one at a time), with a long error on the pool, and where they begin when they
-//! are refused. Beginning one takes no hop: the deadline keeper is woken only when the new deadline is earlier
-//! than the one it sleeps for.
+//! Calls are begun on any thread, mostly the host's JavaScript thread; they settle where their answers are read (the
+//! I/O thread, or the host's own for calls that come one at a time), with a long error on the pool, and where they
+//! begin when they are refused. Beginning one takes no hop: the deadline keeper is woken only when the new deadline is
+//! earlier than the one it sleeps for.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -20,7 +20,8 @@ use crate::link::result_text::ResultText;
 /// The outcome of one call: the text of its result.
 pub type Outcome = Result<ResultText, McpError>;
 
-/// Who waits for a call. Dropped without an outcome, it settles with `ERR_MCP_INTERNAL`: no path, not even a panic, leaves a promise open.
+/// Who waits for a call. Dropped without an outcome, it settles with `ERR_MCP_INTERNAL`: no path, not even a panic,
+/// leaves a promise open.
 pub struct Settle(Option<Box<dyn FnOnce(Outcome) + Send>>);
 
 impl Settle {
@@ -106,7 +107,8 @@ struct State {
     unexpected: u64,
 }
 
-/// Ids are ours, one after the other, so nobody can choose them to collide; the default hasher took a tenth of what it takes to begin a call.
+/// Ids are ours, one after the other, so nobody can choose them to collide; the default hasher took a tenth of what it
+/// takes to begin a call.
 #[derive(Default)]
 struct IdHasher(u64);
 
@@ -187,8 +189,8 @@ impl Calls {
         claimed.map(|pending| pending.settle)
     }
 
-    /// Takes a call back without settling it, and gives the id under which the server knows it: a caller has the first one. `None` when it
-    /// has settled already.
+    /// Takes a call back without settling it, and gives the id under which the server knows it: a caller has the first
+    /// one. `None` when it has settled already.
     pub fn withdraw(&self, id: u64) -> Option<(u64, Settle)> {
         let mut state = self.lock();
         let current = state.current(id);

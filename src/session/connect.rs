@@ -40,8 +40,8 @@ impl fmt::Debug for Welcome {
     }
 }
 
-/// Starts or reaches a server and waits until its tools are known. Must run on the I/O thread. When `cancelled` resolves first, the server is
-/// stopped and the error is `ERR_MCP_CLOSED`.
+/// Starts or reaches a server and waits until its tools are known. Must run on the I/O thread. When `cancelled`
+/// resolves first, the server is stopped and the error is `ERR_MCP_CLOSED`.
 pub async fn connect(
     plan: Plan,
     owner: Arc<dyn Owner>,

@@ -261,8 +261,9 @@ impl Shared {
         tools.json
     }
 
-    /// The server says that its tools changed. Before the handshake is done there is no list yet that could be old, and a session that keeps
-    /// none has nothing to renew: what headers need of the schemas is learnt when a call is refused for them.
+    /// The server says that its tools changed. Before the handshake is done there is no list yet that could be old, and
+    /// a session that keeps none has nothing to renew: what headers need of the schemas is learnt when a call is
+    /// refused for them.
     pub(super) fn refresh(self: &Arc<Self>) {
         if !self.lists_tools
             || self.negotiated.get().is_none()

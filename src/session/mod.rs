@@ -53,13 +53,13 @@ use crate::policy::options::Listens;
 use crate::policy::redact::Redactor;
 use crate::process::Waits;
 
-/// What a session tells its owner. Called on the I/O thread or its own [`host_loop`](Owner::host_loop), and from the pool with a long log message, which later events may overtake;
-/// must not block.
+/// What a session tells its owner. Called on the I/O thread or its own [`host_loop`](Owner::host_loop), and from the
+/// pool with a long log message, which later events may overtake; must not block.
 pub trait Owner: Send + Sync + 'static {
     fn heard(&self, event: Event);
 
-    /// The event loop of whoever waits for the calls: see [`Receiver::host_loop`](crate::link::Receiver::host_loop). `None` where its thread may
-    /// block in a call.
+    /// The event loop of whoever waits for the calls: see [`Receiver::host_loop`](crate::link::Receiver::host_loop).
+    /// `None` where its thread may block in a call.
     fn host_loop(&self) -> Option<Arc<dyn HostLoop>> {
         None
     }

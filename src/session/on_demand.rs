@@ -1,7 +1,8 @@
 //! A session that is opened when it is needed: once however many callers race, shared by all of them, and again after it was lost.
 //!
-//! The opening is nobody's: it goes on when whoever asked for it first gives up. After a failure callers get that failure for a while, each
-//! time twice as long, so that fifty callers in a loop are one attempt at a time and few of them (BR-83).
+//! The opening is nobody's: it goes on when whoever asked for it first gives up. After a failure callers get that
+//! failure for a while, each time twice as long, so that fifty callers in a loop are one attempt at a time and few of
+//! them (BR-83).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
-//! The one call that is sent again by the session itself: a server of 2026-07-28 refused its headers, which repeat arguments as the schema
-//! of the tool says, and the schema was an old one (SEP-2243). Such a call did not run.
+//! The one call that is sent again by the session itself: a server of 2026-07-28 refused its headers, which repeat
+//! arguments as the schema of the tool says, and the schema was an old one (SEP-2243). Such a call did not run.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -107,8 +107,8 @@ impl Shared {
         *is_acknowledged = true;
         let is_reopened = *earlier > 0;
         drop(state);
-        // What changed before the server listened to us was told to nobody. A link that keeps the order of what is sent has the first list
-        // still to come here.
+        // What changed before the server listened to us was told to nobody. A link that keeps the order of what is sent
+        // has the first list still to come here.
         if is_reopened || self.is_connected() {
             self.refresh();
         }

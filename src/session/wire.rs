@@ -45,8 +45,8 @@ pub(super) fn request(id: u64, method: &str, params: Option<&str>) -> String {
     text
 }
 
-/// As [`request`]. Long params are not copied once more: a fresh megabyte costs a tenth of a millisecond for its pages alone, on the host's
-/// JavaScript thread.
+/// As [`request`]. Long params are not copied once more: a fresh megabyte costs a tenth of a millisecond for its pages
+/// alone, on the host's JavaScript thread.
 #[must_use]
 pub(super) fn request_around(id: u64, method: &str, params: Option<String>) -> String {
     match params {

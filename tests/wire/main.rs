@@ -1,5 +1,5 @@
-//! Arbitrary bytes from a server, cut anywhere, with callers that call, give up and close at any moment: no panic, every call settles, each
-//! with its own answer, and memory stays within the limits.
+//! Arbitrary bytes from a server, cut anywhere, with callers that call, give up and close at any moment: no panic,
+//! every call settles, each with its own answer, and memory stays within the limits.
 //!
 //! The fuzz targets of `fuzz/` play the same scripts, for longer and guided by coverage; the inputs they found are played here, too.
 
@@ -23,8 +23,8 @@ thread_local! {
     static PANICKED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Plays each input and names the first that breaks a promise. A panic in a task of the session, which the runtime keeps to itself, counts,
-/// too.
+/// Plays each input and names the first that breaks a promise. A panic in a task of the session, which the runtime
+/// keeps to itself, counts, too.
 fn each(inputs: impl IntoIterator<Item = (String, Vec<u8>)>, play: fn(&[u8])) {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

@@ -128,8 +128,8 @@ impl Client {
         }
     }
 
-    /// The server forgot the session and gives no other one, at least not in this way: after an update it may speak another revision. Whoever
-    /// wants it is to begin from the beginning.
+    /// The server forgot the session and gives no other one, at least not in this way: after an update it may speak
+    /// another revision. Whoever wants it is to begin from the beginning.
     fn not_renewed(&self, outgoing: &Outgoing) {
         let error = outgoing.take_failure().unwrap_or_else(|| self.0.endpoint.refusals.lost("session"));
         self.0.arrived(Arrival::Gone(Gone { error, protocol_error: false }));

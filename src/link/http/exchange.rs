@@ -113,8 +113,8 @@ impl Endpoint {
         self.follow(&request, &list).await
     }
 
-    /// Newer headers than those that were refused. A failure counts for all who had sent theirs before it: callers that are refused together
-    /// are one refresh, whatever comes of it.
+    /// Newer headers than those that were refused. A failure counts for all who had sent theirs before it: callers that
+    /// are refused together are one refresh, whatever comes of it.
     async fn newer(
         &self,
         refused: &HeaderList,

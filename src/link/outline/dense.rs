@@ -1,13 +1,15 @@
-//! Short tokens one after the other, as structured results are made of, without a state between them: a key and a value of a few bytes cost
-//! more to tell apart by states than to read. What is not short and plain is left where it stands, for the slow way to read it.
+//! Short tokens one after the other, as structured results are made of, without a state between them: a key and a value
+//! of a few bytes cost more to tell apart by states than to read. What is not short and plain is left where it stands,
+//! for the slow way to read it.
 
-use super::{DEPTH_MAX, HIGH, State, specials};
+use super::{DEPTH_MAX, State, specials};
+use crate::words::HIGH;
 
 /// What is short: so many times eight bytes.
 const SHORT: usize = 5;
 
-/// Keys of the objects before, by their place among the members of one: mostly the next has the same. Where a known key ends need not be worked
-/// out from its bytes before the processor goes on behind it (10,000 rows: a third of all).
+/// Keys of the objects before, by their place among the members of one: mostly the next has the same. Where a known key
+/// ends need not be worked out from its bytes before the processor goes on behind it (10,000 rows: a third of all).
 #[derive(Debug, Default)]
 pub(super) struct Keys {
     known: [Key; 16],

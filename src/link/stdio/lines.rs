@@ -38,8 +38,8 @@ const READ_SIZE: usize = 64 * 1024;
 /// A buffer that grew for one large line is given back after it.
 const KEEP_CAPACITY: usize = 1024 * 1024;
 
-/// A longer line takes the buffer along. A shorter one is copied: the buffer is there for the next, which otherwise begins with fresh memory, and of
-/// this size its pages cost more than the copy (100 KB: 10 of 120 us).
+/// A longer line takes the buffer along. A shorter one is copied: the buffer is there for the next, which otherwise
+/// begins with fresh memory, and of this size its pages cost more than the copy (100 KB: 10 of 120 us).
 const HAND_OVER_FROM: usize = 256 * 1024;
 
 /// Splits a stream into lines of at most `limit` bytes. What is over it is discarded as it streams by.

@@ -1,8 +1,9 @@
 //! A server's stdout, lent to the host's own event loop.
 //!
-//! A call that is alone goes from the host's thread through the pipe to the server, whose answer wakes the I/O thread, which wakes the host's: three
-//! switches of threads, of which the last is all that the answer is waited for. Read on the host's thread itself there are two. That
-//! pays for calls that come one after the other and have short answers; of others the I/O thread takes the reading off the host's.
+//! A call that is alone goes from the host's thread through the pipe to the server, whose answer wakes the I/O thread,
+//! which wakes the host's: three switches of threads, of which the last is all that the answer is waited for. Read on
+//! the host's thread itself there are two. That pays for calls that come one after the other and have short answers; of
+//! others the I/O thread takes the reading off the host's.
 
 use std::any::Any;
 use std::io;

@@ -32,7 +32,8 @@ pub async fn read_now(pipe: &Output, buffer: &mut Vec<u8>) -> Read {
 /// Waits until something can be read and appends it. Cancel-safe.
 pub async fn read_some(pipe: &mut Output, buffer: &mut Vec<u8>) -> Read {
     loop {
-        // Through the runtime, which has to learn that nothing is left. Of a read that did not fill the buffer it knows that without another.
+        // Through the runtime, which has to learn that nothing is left. Of a read that did not fill the buffer it knows
+        // that without another.
         if let Some(read) = outcome(pipe.read_buf(buffer).await) {
             return read;
         }

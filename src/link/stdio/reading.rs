@@ -27,8 +27,8 @@ use crate::process::pipes::{self, Output};
 /// A line that goes on after so much, which is what a pipe holds, is likely to be followed by others.
 const WIDEN_FROM: usize = 64 * 1024;
 
-/// A loan that nothing was read of for so long is taken back: nothing comes, then waiting for it is the I/O thread's, or the host's thread is
-/// busy, and a `ping` of the server must not wait for it.
+/// A loan that nothing was read of for so long is taken back: nothing comes, then waiting for it is the I/O thread's,
+/// or the host's thread is busy, and a `ping` of the server must not wait for it.
 #[cfg(unix)]
 const LOAN_UNUSED: Duration = Duration::from_millis(20);
 
@@ -122,8 +122,8 @@ impl Stdio {
         Ok(())
     }
 
-    /// Delivers what was read and leaves the next reads to the host's loop, until calls are no longer one at a time, the loop does not read
-    /// what comes, or nothing comes.
+    /// Delivers what was read and leaves the next reads to the host's loop, until calls are no longer one at a time,
+    /// the loop does not read what comes, or nothing comes.
     #[cfg(unix)]
     async fn lend(
         &self,

@@ -81,8 +81,8 @@ impl Traffic {
         self.has_answer.swap(false, Ordering::Relaxed)
     }
 
-    /// What [`is_sequential`](Self::is_sequential) foretold has held for so many reads. Where it does not hold for long it takes more to say
-    /// it again, so that changing patterns do not pay for each change.
+    /// What [`is_sequential`](Self::is_sequential) foretold has held for so many reads. Where it does not hold for long
+    /// it takes more to say it again, so that changing patterns do not pay for each change.
     pub fn held_for(&self, reads: u64) {
         let lone_from = self.lone_from.load(Ordering::Relaxed);
         let next = if reads >= WORTH_IT { LONE_FROM } else { (lone_from * 2).min(LONE_MAX) };

@@ -1,8 +1,9 @@
 //! What one thread sends in one turn of its event loop goes out in few writes.
 //!
-//! Writing a small call costs the JavaScript thread a third of all that the call does, most of it to wake the server (1.2 of 3.7 us, measured
-//! with 64 calls in flight). So it says when more calls are likely to follow, and pipes keep what it sends until it says that they do not. Should
-//! it be kept busy meanwhile, the pipe itself lets go: see [`Pipe::run`].
+//! Writing a small call costs the JavaScript thread a third of all that the call does, most of it to wake the server
+//! (1.2 of 3.7 us, measured with 64 calls in flight). So it says when more calls are likely to follow, and pipes keep
+//! what it sends until it says that they do not. Should it be kept busy meanwhile, the pipe itself lets go: see
+//! [`Pipe::run`].
 
 use std::cell::RefCell;
 use std::sync::{Arc, Weak};

@@ -1,5 +1,5 @@
-//! What is looked for of one value: itself in pieces, its lines, the parts that are secrets by themselves; of an ordinary value only where it is
-//! worth hiding.
+//! What is looked for of one value: itself in pieces, its lines, the parts that are secrets by themselves; of an
+//! ordinary value only where it is worth hiding.
 
 use crate::policy::capability::{name_is_capability, secret_parts};
 
@@ -25,7 +25,8 @@ fn credentials(value: &str) -> Option<&str> {
     (is_scheme && credentials.len() >= SHORTEST_LINE).then_some(credentials)
 }
 
-/// The values of cookies and connection strings, `session=…; region=eu`, that are secrets by their names or look as if nobody made them up.
+/// The values of cookies and connection strings, `session=…; region=eu`, that are secrets by their names or look as if
+/// nobody made them up.
 fn assigned(value: &str) -> impl Iterator<Item = &str> {
     const RANDOM_FROM: usize = 16;
     let is_random = |value: &str| {
