@@ -1,7 +1,7 @@
 'use strict'
 
-// Nothing here loads the native binary: lib/host.js does, on the first call that needs it. What not every start needs is loaded by the first
-// call that does, and not by an `import` that names it: each file adds 0.15 ms.
+// Nothing here loads the native binary: lib/host.js does, on the first call that needs it. What not every start needs
+// is loaded by the first call that does, and not by an `import` that names it: each file adds 0.15 ms.
 const { connectMcpServer, connectMcpServers, normalizeMcpServers } = require('./lib/connect.js')
 
 module.exports = {

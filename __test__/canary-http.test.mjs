@@ -1,5 +1,6 @@
-// The canary test for servers over HTTP: a secret in every place where a project may have one, a server that tells it wherever a server can
-// write something. The secret is nowhere. Over stdio: canary.test.mjs; whatever fails before anything is sent: canary-projects.test.mjs.
+// The canary test for servers over HTTP: a secret in every place where a project may have one, a server that tells it
+// wherever a server can write something. The secret is nowhere. Over stdio: canary.test.mjs; whatever fails before
+// anything is sent: canary-projects.test.mjs.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,5 +1,5 @@
-// The canary test for projects: whatever may be wrong with a configuration, a file, the way to a server, or a server that is a command. The
-// secret is nowhere.
+// The canary test for projects: whatever may be wrong with a configuration, a file, the way to a server, or a server
+// that is a command. The secret is nowhere.
 
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'

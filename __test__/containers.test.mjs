@@ -1,5 +1,5 @@
-// In PID namespaces, as containers have them: nobody there reaps orphans, so every helper that outlived its parent stays a zombie, and zombies
-// answer for their group for ever.
+// In PID namespaces, as containers have them: nobody there reaps orphans, so every helper that outlived its parent
+// stays a zombie, and zombies answer for their group for ever.
 
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'

@@ -10,8 +10,8 @@ const CHALLENGE = 'Bearer error="invalid_token"'
 const unauthorized = status(401, 'expired', { 'www-authenticate': CHALLENGE })
 
 /**
- * A server that takes one token and answers 401 to all others; the answers to calls are held back until `together` of them are there, so that
- * they fail at the same time.
+ * A server that takes one token and answers 401 to all others; the answers to calls are held back until `together` of
+ * them are there, so that they fail at the same time.
  */
 async function guarded(t, { together = 1, ...options } = {}) {
   const held = []

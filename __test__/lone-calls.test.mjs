@@ -1,5 +1,5 @@
-// Answers to calls that come one after the other are read on the caller's own thread (src/link/stdio/loan.rs). Whatever comes then instead
-// of the next short answer has to be what it always is.
+// Answers to calls that come one after the other are read on the caller's own thread (src/link/stdio/loan.rs). Whatever
+// comes then instead of the next short answer has to be what it always is.
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'

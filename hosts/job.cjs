@@ -1,9 +1,10 @@
 'use strict'
 
-// What a host does with the package, in plain JavaScript that Node 16 reads and without a test runner, which not all of them have:
-// `job.cjs PROGRAM FIXTURE URL`, the program that runs the fixture server, that server, and a server over HTTP. Prints a line for each part
-// as it passes; ends with exit code 1 and the stack at the first that does not. The last part leaves a connection open: it must not keep the
-// host alive, and servers whose pids are printed must be gone with it.
+// What a host does with the package, in plain JavaScript that Node 16 reads and without a test runner, which not all of
+// them have: `job.cjs PROGRAM FIXTURE URL`, the program that runs the fixture server, that server, and a server over
+// HTTP. Prints a line for each part as it passes; ends with exit code 1 and the stack at the first that does not. The
+// last part leaves a connection open: it must not keep the host alive, and servers whose pids are printed must be gone
+// with it.
 
 const assert = require('node:assert/strict')
 const { Worker, isMainThread, parentPort, workerData } = require('node:worker_threads')

@@ -57,8 +57,8 @@ function callOptions(given, allowed = 'an AbortSignal or an object of call optio
 }
 
 /**
- * As `jsonObject`. Where the object has long strings, its pieces: in turns JSON text and such a string as it is, for src/node/pieces.rs to write:
- * `JSON.stringify` takes a millisecond for a megabyte of it.
+ * As `jsonObject`. Where the object has long strings, its pieces: in turns JSON text and such a string as it is, for
+ * src/node/pieces.rs to write: `JSON.stringify` takes a millisecond for a megabyte of it.
  *
  * @returns {string | string[]}
  */

@@ -17,8 +17,9 @@ const KIND = { result: 0, error: 1, progress: 2, event: 3 }
 const STRETCH = 10
 
 /**
- * From so many operations under way on, those that are begun in one turn go out together. With fewer, every server has its next call sooner, and is
- * done with it before the thread is (measured: with 16 in flight a third fewer calls a second if they wait for each other, with 64 a seventh more).
+ * From so many operations under way on, those that are begun in one turn go out together. With fewer, every server has
+ * its next call sooner, and is done with it before the thread is (measured: with 16 in flight a third fewer calls a
+ * second if they wait for each other, with 64 a seventh more).
  */
 const MANY = 24
 
@@ -93,10 +94,12 @@ class Host {
   }
 
   /**
-   * Runs one native operation and holds the event loop until it has settled. `work.start` is given the token; `work.cancel` is called on abort of `work.signal` and says whether
-   * the operation will not settle any more. All that `work` refers to stays reachable meanwhile, its `owner` among it: a pending call keeps its connection. `work.arrived` is given
-   * the text of the result in its place among the events; the promise settles only after all events that came with it.
-   * The promise gives the text of the result (of a tool's result with long texts `[json, index, text, …]`: lib/results.js knows) or `{ error }`; it rejects with `signal.reason` alone: at once, or with
+   * Runs one native operation and holds the event loop until it has settled. `work.start` is given the token;
+   * `work.cancel` is called on abort of `work.signal` and says whether the operation will not settle any more. All that
+   * `work` refers to stays reachable meanwhile, its `owner` among it: a pending call keeps its connection.
+   * `work.arrived` is given the text of the result in its place among the events; the promise settles only after all
+   * events that came with it. The promise gives the text of the result (of a tool's result with long texts `[json,
+   * index, text, …]`: lib/results.js knows) or `{ error }`; it rejects with `signal.reason` alone: at once, or with
    * `work.endsFirst` when what was begun has come to its end.
    */
   perform(work) {
@@ -329,7 +332,8 @@ function loadBinding() {
 const LOADER_TOLD = ['NAPI_RS_NATIVE_LIBRARY_PATH', 'NAPI_RS_FORCE_WASI', 'NAPI_RS_ENFORCE_VERSION_CHECK']
 
 /**
- * The binary of where it usually is, if it is there: reading the generated loader, which knows all other places and collects what failed, takes
+ * The binary of where it usually is, if it is there: reading the generated loader, which knows all other places and
+ * collects what failed, takes
  * 0.8 ms.
  */
 function bindingAtOnce() {

@@ -80,8 +80,8 @@ if (Symbol.asyncDispose) {
 }
 
 /**
- * What a project's servers tell and ask, on behalf of a project object that may be collected. The host holds it, so nothing here may reach
- * the project or its native handle.
+ * What a project's servers tell and ask, on behalf of a project object that may be collected. The host holds it, so
+ * nothing here may reach the project or its native handle.
  */
 class ProjectListener {
   #host

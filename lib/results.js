@@ -3,9 +3,10 @@
 const { McpError } = require('./errors.js')
 
 /**
- * The result of a tool from its JSON text, or from `[json, index, text, …]`: JSON with `""` in the place of each long text of
- * `content`, and these texts (src/node/texts.rs). The checks are few and cheap; every field is kept, and a failure of the tool stays a result.
- * `content` is [] and `isError` false where the server left them out (design of the protocol before 2025-06-18).
+ * The result of a tool from its JSON text, or from `[json, index, text, …]`: JSON with `""` in the place of each long
+ * text of `content`, and these texts (src/node/texts.rs). The checks are few and cheap; every field is kept, and a
+ * failure of the tool stays a result. `content` is [] and `isError` false where the server left them out (design of the
+ * protocol before 2025-06-18).
  */
 function toolResult(text, serverId) {
   return finished(resultObject(text, serverId), serverId)

@@ -15,8 +15,8 @@ const PRELUDE = `
 `
 
 /**
- * Runs `code`, the text of an ES module, with `workflow` (the package), `given` (the JSON value) and `say` at hand; `told()` blocks it until
- * `tell()` is called.
+ * Runs `code`, the text of an ES module, with `workflow` (the package), `given` (the JSON value) and `say` at hand;
+ * `told()` blocks it until `tell()` is called.
  *
  * `under` is a command in front of it, `detached` gives it a process group of its own. `said` is what it has said so far, `next()` waits
  * for what it says next, `ended` gives code, signal, stderr and all it said.

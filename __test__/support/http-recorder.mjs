@@ -3,8 +3,9 @@
 import { request as ask, createServer } from 'node:http'
 
 /**
- * `requests` are what came in, oldest first: `{ method, path, headers, body, message, status, answered, events, ended }`; `status` and
- * `answered` (the answer's headers) come with the answer, and `events` is what its body says so far. `url` is to be used instead of the server's.
+ * `requests` are what came in, oldest first: `{ method, path, headers, body, message, status, answered, events, ended
+ * }`; `status` and `answered` (the answer's headers) come with the answer, and `events` is what its body says so far.
+ * `url` is to be used instead of the server's.
  */
 export async function recorder(t, target) {
   const { origin, pathname } = new URL(target)
