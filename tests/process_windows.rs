@@ -255,7 +255,7 @@ async fn the_last_words_of_a_server_can_be_read_after_it_has_left() {
             }
         }
     }
-    while pipes::read_now(&output, &mut read).await.is_ok_and(|count| count > 0) {}
+    while pipes::output_now(&output, &mut read).await.is_ok_and(|count| count > 0) {}
     assert!(read.ends_with(&b"x".repeat(300_000)), "{} bytes", read.len());
 }
 
