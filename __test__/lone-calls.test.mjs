@@ -143,6 +143,8 @@ test('calls time out, are aborted and are answered late as ever', async t => {
   assert.equal(late.code, 'ERR_MCP_TIMEOUT')
   const controller = new AbortController()
   const aborted = failure(connection.callTool('silent', {}, controller.signal))
+  // Before it has gone out, it is taken back, and there is nothing to cancel.
+  await soon(() => received(log, 'tools/call').some(({ params }) => params.name === 'silent'))
   controller.abort('enough')
   assert.equal(await aborted, 'enough')
   await soon(() => connection.diagnostics().unexpectedAnswers === 1)
