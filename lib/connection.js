@@ -148,6 +148,8 @@ class ConnectionState {
   #resolveClosed
   #token
   #isReferenced = false
+  /** What came of the tools before the connection was there. */
+  #pages = []
 
   constructor(host, id, callbacks) {
     this.#host = host
@@ -174,7 +176,9 @@ class ConnectionState {
   /** Takes what the server said of itself when it was connected. */
   connected(text) {
     const { tools, ...welcome } = JSON.parse(text)
-    this.tools = deepFreeze(tools)
+    const pages = [...this.#pages, deepFreeze(tools)]
+    this.#pages = undefined
+    this.tools = Object.freeze(pages.flat())
     this.welcome = deepFreeze(welcome)
   }
 
@@ -213,6 +217,8 @@ class ConnectionState {
       safely(onLog, event.log, this.id)
     } else if (event.warning !== undefined) {
       safely(onWarning, deepFreeze(event.warning), this.id)
+    } else if (event.page !== undefined) {
+      this.#pages.push(deepFreeze(event.page))
     } else if (event.tools !== undefined) {
       this.setTools(event.tools)
       safely(onToolsChanged, this.tools, this.id)
