@@ -9,6 +9,7 @@
 //! - `loan` — stdout while the host's own thread reads it
 //! - [`stderr`], [`noise`] — what the server says beside the protocol
 
+mod ahead;
 pub mod intake;
 pub mod lines;
 #[cfg(unix)]
