@@ -29,6 +29,8 @@ pub(super) struct Ahead {
 struct Work {
     begin: usize,
     end: usize,
+    /// Where the line probably ends; it goes on where something was read beyond.
+    likely: usize,
     /// Up to where something has been read.
     read: AtomicUsize,
     /// Up to where there are pages.
@@ -40,12 +42,12 @@ struct Work {
 }
 
 impl Ahead {
-    /// Tells what has been read, and where there is room for more.
-    pub(super) fn follow(&mut self, buffer: &Vec<u8>) {
+    /// Tells what has been read, where there is room for more, and how much room of it is `likely` to be needed.
+    pub(super) fn follow(&mut self, buffer: &Vec<u8>, likely: usize) {
         if buffer.len() < FROM || cfg!(feature = "slow-paths") || cfg!(not(target_os = "linux")) {
             return;
         }
-        let work = self.work.get_or_insert_with(|| Arc::new(Work::new(buffer)));
+        let work = self.work.get_or_insert_with(|| Arc::new(Work::new(buffer, likely)));
         work.read.store(work.begin + buffer.len(), Ordering::Relaxed);
         if work.is_idle.load(Ordering::Acquire)
             && work.next().is_some()
@@ -73,11 +75,12 @@ impl Drop for Ahead {
 }
 
 impl Work {
-    fn new(buffer: &Vec<u8>) -> Self {
+    fn new(buffer: &Vec<u8>, likely: usize) -> Self {
         let begin = buffer.as_ptr().expose_provenance();
         Self {
             begin,
             end: begin + buffer.capacity(),
+            likely: begin + likely,
             read: AtomicUsize::new(begin),
             ready: AtomicUsize::new(begin),
             is_idle: AtomicBool::new(true),
@@ -107,7 +110,8 @@ impl Work {
     /// Where to go on, if there is enough to do.
     fn next(&self) -> Option<usize> {
         let read = self.read.load(Ordering::Relaxed);
-        let goal = (read + AHEAD_MAX.min(read - self.begin)).min(self.end);
+        let end = if read < self.likely { self.likely.min(self.end) } else { self.end };
+        let goal = (read + AHEAD_MAX.min(read - self.begin)).min(end);
         let ready = self.ready.load(Ordering::Relaxed);
         // Not where the reader is just now.
         let next = if ready > read { ready } else { read + STEP };
@@ -147,22 +151,28 @@ mod tests {
         }
         let mut ahead = Ahead::default();
         buffer.resize(FROM - 1, b'x');
-        ahead.follow(&buffer);
+        ahead.follow(&buffer, 0);
         assert!(ahead.work.is_none(), "it is no long line yet");
         for (read, ready) in [(4, 8), (7, 14), (20, 32), (32, 32)] {
             buffer.resize(read * STEP, b'x');
-            ahead.follow(&buffer);
+            ahead.follow(&buffer, 0);
             assert_eq!(idle(&ahead).await, ready * STEP);
         }
         assert!(buffer.iter().all(|byte| *byte == b'x'));
         ahead.stop();
         assert!(ahead.work.is_none());
+
+        for (read, ready) in [(8, 12), (11, 12), (13, 26)] {
+            buffer.resize(read * STEP, b'x');
+            ahead.follow(&buffer, 12 * STEP);
+            assert_eq!(idle(&ahead).await, ready * STEP, "no more than it will probably need");
+        }
     }
 
     #[tokio::test]
     async fn what_is_stopped_makes_nothing_ready_any_more() {
         let buffer = vec![b'x'; 8 * STEP];
-        let work = Work::new(&buffer);
+        let work = Work::new(&buffer, 0);
         work.read.store(work.begin + 4 * STEP, Ordering::Relaxed);
         work.is_over.store(true, Ordering::Relaxed);
         work.run();
@@ -172,7 +182,7 @@ mod tests {
     #[test]
     fn without_a_runtime_nothing_happens() {
         let mut ahead = Ahead::default();
-        ahead.follow(&vec![b'x'; 8 * STEP]);
+        ahead.follow(&vec![b'x'; 8 * STEP], 0);
         ahead.stop();
     }
 }

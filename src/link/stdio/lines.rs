@@ -39,6 +39,14 @@ const READ_SIZE: usize = 64 * 1024;
 /// A buffer that grew for one large line is given back after it.
 const KEEP_CAPACITY: usize = 1024 * 1024;
 
+/// A line that needs so much room gets [`ROOM`].
+const LARGE: usize = 1024 * 1024;
+
+/// Room, without pages, so that a large line neither moves nor fills the allocator's own memory, of which the system sees
+/// nothing again: glibc puts there what is no larger than the largest that was freed (200 results of 9 MB ended at 234 MB
+/// instead of 127), up to 32 MB. What a line did not need is given back with its end.
+const ROOM: usize = if cfg!(target_os = "linux") { 33 * 1024 * 1024 } else { 2 * LARGE };
+
 /// A longer line takes the buffer along. A shorter one is copied: the buffer is there for the next, which otherwise
 /// begins with fresh memory, and of this size its pages cost more than the copy (100 KB: 10 of 120 us).
 const HAND_OVER_FROM: usize = 256 * 1024;
@@ -97,21 +105,22 @@ impl Lines {
             self.ahead.stop();
             self.grow(wanted);
         }
-        self.ahead.follow(&self.buffer);
+        self.ahead.follow(&self.buffer, self.likely);
         &mut self.buffer
     }
 
     /// Makes room for so much, and for what a long line probably needs: before it grows step by step, each of them into
     /// fresh memory.
     fn grow(&mut self, wanted: usize) {
+        let length = self.buffer.len();
         let likely = self.likely.max(wanted);
-        if self.buffer.len() >= OUTLINE_FROM
+        if length >= OUTLINE_FROM
             && let Some(mut roomy) = spare::take(likely)
         {
             roomy.extend_from_slice(&self.buffer);
             self.buffer = roomy;
-        } else if self.buffer.len() >= HAND_OVER_FROM && likely > wanted {
-            self.buffer.reserve_exact(likely - self.buffer.len());
+        } else if length >= HAND_OVER_FROM && likely.max(2 * length) >= LARGE {
+            self.buffer.reserve_exact(likely.max(ROOM) - length);
         } else {
             self.buffer.reserve(READ_SIZE);
         }
@@ -185,10 +194,10 @@ impl Lines {
         let mut line = std::mem::replace(&mut self.buffer, rest);
         line.truncate(end);
         line.drain(..self.start);
+        self.likely = line.len() + READ_SIZE;
         // What grew by doubling, or was another's; a little more than this one needed is what the next may need.
-        self.likely = line.len() + line.len() / 64 + READ_SIZE;
         if line.capacity() > line.len() + line.len() / 4 {
-            line.shrink_to(self.likely);
+            line.shrink_to(self.likely + self.likely / 64);
         }
         self.start = 0;
         self.searched = 0;
