@@ -11,7 +11,7 @@ use tokio::runtime::Handle;
 const FROM: usize = 512 * 1024;
 
 /// As much may wait for use, in all.
-const BYTES_MAX: usize = 64 * 1024 * 1024;
+const BYTES_MAX: usize = 128 * 1024 * 1024;
 
 /// So much at most is prepared before it is needed: a thousand pages, for what may not come.
 const PREPARED_MAX: usize = 4 * 1024 * 1024;

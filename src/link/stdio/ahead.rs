@@ -42,6 +42,13 @@ struct Work {
 }
 
 impl Ahead {
+    /// Nothing to do: the buffer was used before, and has all its pages.
+    pub(super) fn of_used(buffer: &Vec<u8>) -> Self {
+        let work = Work::new(buffer, 0);
+        work.ready.store(work.end, Ordering::Relaxed);
+        Self { work: Some(Arc::new(work)) }
+    }
+
     /// Tells what has been read, where there is room for more, and how much room of it is `likely` to be needed.
     pub(super) fn follow(&mut self, buffer: &Vec<u8>, likely: usize) {
         if buffer.len() < FROM || cfg!(feature = "slow-paths") || cfg!(not(target_os = "linux")) {

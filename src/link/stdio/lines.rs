@@ -118,6 +118,7 @@ impl Lines {
             && let Some(mut roomy) = spare::take(likely)
         {
             roomy.extend_from_slice(&self.buffer);
+            self.ahead = Ahead::of_used(&roomy);
             self.buffer = roomy;
         } else if length >= HAND_OVER_FROM && likely.max(2 * length) >= LARGE {
             self.buffer.reserve_exact(likely.max(ROOM) - length);
