@@ -175,30 +175,20 @@ export async function manyConnects(client, { times }) {
   return { growth: memory().now - before }
 }
 
-/**
- * A large plain text costs the main thread nothing that grows with it. Both are waited for as long: a thread that has
- * waited for 20 ms works off the same small answer in four times the time that it takes after 2, in a Node.js without
- * any of this too.
- */
+/** A large plain text costs the main thread nothing that grows with it. */
 export async function flatText(client, { times }) {
   return withConnection(client, false, async connection => {
-    const cost = async args => {
-      const cpus = []
-      const waits = []
+    const cost = async bytes => {
+      const samples = []
       for (let time = 0; time < times + 1; time++) {
-        const begun = performance.now()
         const cpu = mainThreadCpu()
-        await connection.call('ascii', args)
-        cpus.push(mainThreadCpu() - cpu)
-        waits.push(performance.now() - begun)
+        await connection.call('ascii', { bytes })
+        samples.push(mainThreadCpu() - cpu)
       }
-      return { cpu: median(cpus.slice(1)), wait: median(waits.slice(1)) }
+      return median(samples.slice(1))
     }
-    const small = await cost({ bytes: 3_000_000 })
-    const large = await cost({ bytes: 30_000_000 })
-    const ms = Math.round(large.wait - small.wait)
-    const delayed = await cost({ bytes: 3_000_000, ms })
-    return { growth: large.cpu / delayed.cpu }
+    const small = await cost(3_000_000)
+    return { growth: (await cost(30_000_000)) / small }
   })
 }
 

@@ -32,7 +32,7 @@ struct Call<'a> {
     arguments: Option<&'a RawValue>,
 }
 
-/// What any tool may be given; `ms` is how long its answer is waited for.
+/// What any tool may be given.
 #[derive(Deserialize, Default)]
 struct Arguments {
     bytes: Option<usize>,
@@ -107,17 +107,14 @@ impl Tools {
             "cjk" => |bytes| text_result(&filled("The 速い brown 狐 jumps over 怠惰な犬. 完了 ", bytes)),
             "escapes" => |bytes| text_result(&filled(SOURCE_CODE, bytes)),
             "rows" => rows,
-            "sleep" => |_| text_result("slept"),
+            "sleep" => {
+                let ms = given.ms.unwrap_or(0);
+                return Reply::After(Duration::from_millis(ms), text_result("slept"));
+            }
             _ => return Reply::Now(error(-32602, "no such tool")),
         };
-        let reply = {
-            let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-            made.entry((call.name.to_owned(), size)).or_insert_with(|| make(size)).clone()
-        };
-        match given.ms {
-            Some(ms) => Reply::After(Duration::from_millis(ms), reply),
-            None => Reply::Now(reply),
-        }
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        Reply::Now(made.entry((call.name.to_owned(), size)).or_insert_with(|| make(size)).clone())
     }
 }
 
