@@ -4,6 +4,7 @@ use std::fmt;
 
 use memchr::memchr;
 
+use super::ahead::Ahead;
 use super::oversize::IdFinder;
 use crate::link::outline::{OUTLINE_FROM, Outline};
 use crate::spare;
@@ -38,6 +39,14 @@ const READ_SIZE: usize = 64 * 1024;
 /// A buffer that grew for one large line is given back after it.
 const KEEP_CAPACITY: usize = 1024 * 1024;
 
+/// A line that needs so much room gets [`ROOM`].
+const LARGE: usize = 1024 * 1024;
+
+/// Room, without pages, so that a large line neither moves nor fills the allocator's own memory, of which the system sees
+/// nothing again: glibc puts there what is no larger than the largest that was freed (200 results of 9 MB ended at 234 MB
+/// instead of 127), up to 32 MB. What a line did not need is given back with its end.
+const ROOM: usize = if cfg!(target_os = "linux") { 33 * 1024 * 1024 } else { 2 * LARGE };
+
 /// A longer line takes the buffer along. A shorter one is copied: the buffer is there for the next, which otherwise
 /// begins with fresh memory, and of this size its pages cost more than the copy (100 KB: 10 of 120 us).
 const HAND_OVER_FROM: usize = 256 * 1024;
@@ -45,6 +54,8 @@ const HAND_OVER_FROM: usize = 256 * 1024;
 /// Splits a stream into lines of at most `limit` bytes. What is over it is discarded as it streams by.
 pub struct Lines {
     limit: usize,
+    /// Works on the buffer, and is to be stopped before that goes.
+    ahead: Ahead,
     buffer: Vec<u8>,
     /// Where the next line begins in `buffer`.
     start: usize,
@@ -53,6 +64,8 @@ pub struct Lines {
     /// Of the line that is coming, once it is long.
     outline: Outline,
     skipping: Option<Skipping>,
+    /// Room that the last line needed which took the buffer along: the next one may be like it.
+    likely: usize,
 }
 
 #[derive(Default)]
@@ -64,7 +77,16 @@ struct Skipping {
 impl Lines {
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        Self { limit, buffer: Vec::new(), start: 0, searched: 0, outline: Outline::default(), skipping: None }
+        Self {
+            limit,
+            ahead: Ahead::default(),
+            buffer: Vec::new(),
+            start: 0,
+            searched: 0,
+            outline: Outline::default(),
+            skipping: None,
+            likely: 0,
+        }
     }
 
     /// Where the next bytes are to be appended, with room reserved.
@@ -74,20 +96,35 @@ impl Lines {
             self.searched -= self.start;
             self.start = 0;
             if self.buffer.is_empty() && self.buffer.capacity() > KEEP_CAPACITY {
+                self.ahead.stop();
                 self.buffer = Vec::new();
             }
         }
         let wanted = self.buffer.len() + READ_SIZE;
-        // Before it grows step by step, each of them into fresh memory.
-        if self.buffer.capacity() < wanted
-            && self.buffer.len() >= OUTLINE_FROM
-            && let Some(mut roomy) = spare::take(wanted)
+        if self.buffer.capacity() < wanted {
+            self.ahead.stop();
+            self.grow(wanted);
+        }
+        self.ahead.follow(&self.buffer, self.likely);
+        &mut self.buffer
+    }
+
+    /// Makes room for so much, and for what a long line probably needs: before it grows step by step, each of them into
+    /// fresh memory.
+    fn grow(&mut self, wanted: usize) {
+        let length = self.buffer.len();
+        let likely = self.likely.max(wanted);
+        if length >= OUTLINE_FROM
+            && let Some(mut roomy) = spare::take(likely)
         {
             roomy.extend_from_slice(&self.buffer);
+            self.ahead = Ahead::of_used(&roomy);
             self.buffer = roomy;
+        } else if length >= HAND_OVER_FROM && likely.max(2 * length) >= LARGE {
+            self.buffer.reserve_exact(likely.max(ROOM) - length);
+        } else {
+            self.buffer.reserve(READ_SIZE);
         }
-        self.buffer.reserve(READ_SIZE);
-        &mut self.buffer
     }
 
     /// Bytes that were not handed out yet.
@@ -106,6 +143,7 @@ impl Lines {
     /// Gives back what room large lines have taken. Only where nothing is held.
     pub fn shrink(&mut self) {
         if self.length() == 0 {
+            self.ahead.stop();
             (self.buffer, self.start, self.searched) = (Vec::new(), 0, 0);
         }
     }
@@ -152,13 +190,15 @@ impl Lines {
 
     /// Hands over the buffer itself, so that a large line is not copied.
     fn take_line(&mut self, end: usize) -> Vec<u8> {
+        self.ahead.stop();
         let rest = self.buffer.split_off(end + 1);
         let mut line = std::mem::replace(&mut self.buffer, rest);
         line.truncate(end);
         line.drain(..self.start);
+        self.likely = line.len() + READ_SIZE;
         // What grew by doubling, or was another's; a little more than this one needed is what the next may need.
         if line.capacity() > line.len() + line.len() / 4 {
-            line.shrink_to(line.len() + READ_SIZE);
+            line.shrink_to(self.likely + self.likely / 64);
         }
         self.start = 0;
         self.searched = 0;
@@ -167,6 +207,7 @@ impl Lines {
 
     /// What stands after the last newline when the stream has ended: an unterminated last line.
     pub fn rest(&mut self) -> Option<Vec<u8>> {
+        self.ahead.stop();
         let rest = self.buffer.split_off(self.start);
         self.searched = self.start;
         (self.skipping.is_none() && !rest.is_empty()).then_some(rest)

@@ -2,6 +2,7 @@
 //!
 //! - [`intake`] — what the server says, from bytes to arrivals
 //! - [`lines`], [`oversize`] — bytes in, bounded lines out; whose answer an over-long line was
+//! - `ahead` — memory for the rest of a long line
 //! - [`pipe`] — the way out
 //! - [`turn`] — what is sent in one turn of an event loop
 //! - `reading`, [`read`] — who reads what the server writes, and how a non-blocking pipe is read
@@ -9,6 +10,7 @@
 //! - `loan` — stdout while the host's own thread reads it
 //! - [`stderr`], [`noise`] — what the server says beside the protocol
 
+mod ahead;
 pub mod intake;
 pub mod lines;
 #[cfg(unix)]
