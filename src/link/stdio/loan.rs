@@ -2,8 +2,8 @@
 //!
 //! A call that is alone goes from the host's thread through the pipe to the server, whose answer wakes the I/O thread,
 //! which wakes the host's: three switches of threads, of which the last is all that the answer is waited for. Read on
-//! the host's thread itself there are two. That pays for calls that come one after the other and have short answers; of
-//! others the I/O thread takes the reading off the host's.
+//! the host's thread itself there are two. That pays for calls that come one after the other and whose answers are not
+//! long; of others the I/O thread takes the reading off the host's.
 
 use std::any::Any;
 use std::io;
@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 
 use super::intake::Intake;
 use super::read::{Read, outcome};
-use super::traffic::{SHORT, Traffic};
+use super::traffic::Traffic;
 use crate::error::McpError;
 use crate::link::{Receiver, Source};
 use crate::process::pipes::read_now;
@@ -41,6 +41,7 @@ struct Lent {
     intake: Intake,
     receiver: Arc<dyn Receiver>,
     traffic: Arc<Traffic>,
+    answers: u64,
     unasked: u32,
     /// Nothing more is to be read here.
     is_over: bool,
@@ -52,6 +53,8 @@ struct Lent {
 pub(super) struct Returned {
     pub(super) end: OwnedFd,
     pub(super) intake: Intake,
+    /// How many were read.
+    pub(super) answers: u64,
     /// The server broke the protocol.
     pub(super) breach: Option<McpError>,
 }
@@ -64,8 +67,17 @@ impl Loan {
         receiver: Arc<dyn Receiver>,
         traffic: Arc<Traffic>,
     ) -> Self {
-        let lent =
-            Lent { end, intake, receiver, traffic, unasked: 0, is_over: false, breach: None, panic: None };
+        let lent = Lent {
+            end,
+            intake,
+            receiver,
+            traffic,
+            answers: 0,
+            unasked: 0,
+            is_over: false,
+            breach: None,
+            panic: None,
+        };
         Self {
             lent: Mutex::new(Some(lent)),
             over: Notify::new(),
@@ -117,11 +129,11 @@ impl Loan {
 
     /// Takes it back, once.
     pub(super) fn take(&self) -> Option<Returned> {
-        let Lent { end, intake, breach, panic, .. } = self.lock().take()?;
+        let Lent { end, intake, answers, breach, panic, .. } = self.lock().take()?;
         if let Some(panic) = panic {
             resume_unwind(panic);
         }
-        Some(Returned { end, intake, breach })
+        Some(Returned { end, intake, answers, breach })
     }
 
     /// Whether it may be read on.
@@ -172,8 +184,22 @@ impl Lent {
         }
     }
 
-    /// Reads once; true if something was there. The end of the pipe is left there for the I/O thread to find.
+    /// Reads what is there, up to the end of a line; true if that was anything. A line that comes in pieces is read on
+    /// at once: the next has mostly come while the last was looked at, and a turn of the loop costs more than a read.
     fn read(&mut self) -> bool {
+        let mut has_read = false;
+        while self.read_once() {
+            has_read = true;
+            if self.is_over || self.intake.is_whole() {
+                break;
+            }
+        }
+        has_read
+    }
+
+    /// True if something was there. The end of the pipe is left there for the I/O thread to find.
+    fn read_once(&mut self) -> bool {
+        let before = self.intake.length();
         let space = self.intake.space();
         match outcome(read_now(&self.end, space)) {
             None | Some(Read::Nothing) => return false,
@@ -183,19 +209,29 @@ impl Lent {
             }
             Some(Read::Some) => {}
         }
-        let count = self.intake.length();
-        self.traffic.received(count);
-        self.is_over = count > SHORT || !self.intake.is_whole();
-        self.deliver();
-        self.unasked = if self.traffic.has_answer() { 0 } else { self.unasked + 1 };
-        self.is_over |= self.unasked > UNASKED_MAX;
+        self.traffic.received(self.intake.length() - before, self.intake.length());
+        let lines = self.deliver();
+        if self.traffic.has_answer() {
+            (self.answers, self.unasked) = (self.answers + 1, 0);
+        } else {
+            self.unasked += 1;
+        }
+        self.is_over |= self.unasked > UNASKED_MAX
+            || lines > UNASKED_MAX
+            || !self.traffic.is_sequential()
+            || self.intake.is_skipping();
         true
     }
 
-    fn deliver(&mut self) {
-        if let Err(breach) = self.intake.deliver_here(&*self.receiver) {
-            self.breach = Some(breach);
-            self.is_over = true;
+    /// How many lines that were.
+    fn deliver(&mut self) -> u32 {
+        match self.intake.deliver_here(&*self.receiver) {
+            Ok(lines) => u32::try_from(lines).unwrap_or(u32::MAX),
+            Err(breach) => {
+                self.breach = Some(breach);
+                self.is_over = true;
+                0
+            }
         }
     }
 }
@@ -209,6 +245,7 @@ mod tests {
     use serde_json::Value;
 
     use super::super::noise::Noise;
+    use super::super::traffic::LENT_MAX;
     use super::*;
     use crate::link::Arrival;
     use crate::policy::redact::Redactor;
@@ -230,17 +267,30 @@ mod tests {
     }
 
     fn lent() -> (Loan, PipeWriter, Arc<Heard>) {
+        lent_up_to(1 << 20)
+    }
+
+    fn lent_up_to(limit: usize) -> (Loan, PipeWriter, Arc<Heard>) {
         let (reader, writer) = io::pipe().unwrap();
         let reader = OwnedFd::from(reader);
         rustix::io::ioctl_fionbio(&reader, true).unwrap();
         let noise = Arc::new(Noise::new(Redactor::new(&[])));
-        let intake = Intake::new("s".to_owned(), 1 << 20, noise);
+        let intake = Intake::new("s".to_owned(), limit, noise);
         let heard = Arc::<Heard>::default();
-        (Loan::new(reader, intake, heard.clone(), Arc::default()), writer, heard)
+        (Loan::new(reader, intake, heard.clone(), traffic()), writer, heard)
     }
 
     fn line(method: impl std::fmt::Display) -> String {
         format!("{{\"method\":\"{method}\"}}\n")
+    }
+
+    /// Of calls that come one after the other.
+    fn traffic() -> Arc<Traffic> {
+        let traffic = Arc::<Traffic>::default();
+        while !traffic.is_sequential() {
+            traffic.asked(0);
+        }
+        traffic
     }
 
     async fn is_over(loan: &Loan) -> bool {
@@ -248,23 +298,48 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whole_lines_are_handed_up_and_the_beginning_of_another_goes_back_with_the_pipe() {
+    async fn lines_are_handed_up_in_pieces_too_and_the_beginning_of_one_goes_back_with_the_pipe() {
         let (loan, mut writer, heard) = lent();
         assert!(loan.read(), "nothing is there yet");
         writer.write_all(line("a").as_bytes()).unwrap();
         assert!(loan.read());
-        assert!(!is_over(&loan).await);
         writer.write_all(format!("{}{{\"meth", line("b")).as_bytes()).unwrap();
-        assert!(!loan.read());
-        assert!(is_over(&loan).await);
-        writer.write_all(b"od\":\"c\"}\n").unwrap();
-        assert!(!loan.read(), "the rest is no longer read here");
-        let Returned { end, mut intake, breach } = loan.take().unwrap();
-        assert_eq!(breach, None);
+        assert!(loan.read());
+        writer.write_all(b"od\":\"c\"}\n{\"method\"").unwrap();
+        assert!(loan.read());
+        assert_eq!(*heard.0.lock().unwrap(), ["a", "b", "c"]);
+        assert!(!is_over(&loan).await);
+        let Returned { end, mut intake, breach, answers } = loan.take().unwrap();
+        assert_eq!((breach, answers), (None, 0));
+        writer.write_all(b":\"d\"}\n").unwrap();
         read_now(&end, intake.space()).unwrap();
         intake.deliver(&*heard).await.unwrap();
-        assert_eq!(*heard.0.lock().unwrap(), ["a", "b", "c"]);
+        assert_eq!(*heard.0.lock().unwrap(), ["a", "b", "c", "d"]);
         assert!(!loan.read() && loan.take().is_none() && loan.descriptor().is_err());
+    }
+
+    #[tokio::test]
+    async fn a_line_that_becomes_long_ends_it_while_it_comes() {
+        let (loan, mut writer, _) = lent();
+        let piece = vec![b' '; LENT_MAX / 4];
+        for _ in 0..4 {
+            writer.write_all(&piece).unwrap();
+            assert!(loan.read());
+        }
+        writer.write_all(b" ").unwrap();
+        assert!(!loan.read());
+        assert!(is_over(&loan).await);
+        assert_eq!(loan.take().unwrap().intake.length(), LENT_MAX + 1);
+    }
+
+    #[tokio::test]
+    async fn a_line_over_the_limit_ends_it_at_once() {
+        let (loan, mut writer, _) = lent_up_to(100);
+        writer.write_all(&[b' '; 100]).unwrap();
+        assert!(loan.read());
+        writer.write_all(b" ").unwrap();
+        assert!(!loan.read());
+        assert!(is_over(&loan).await);
     }
 
     #[tokio::test]
@@ -294,9 +369,12 @@ mod tests {
     #[tokio::test]
     async fn much_at_once_and_a_server_that_talks_unasked_end_it() {
         let (loan, mut writer, heard) = lent();
-        writer.write_all(line("a").repeat(SHORT / 10).as_bytes()).unwrap();
+        let many = UNASKED_MAX as usize + 1;
+        writer.write_all(line("a").repeat(many - 1).as_bytes()).unwrap();
+        assert!(loan.read());
+        writer.write_all(line("b").repeat(many).as_bytes()).unwrap();
         assert!(!loan.read());
-        assert_eq!(heard.0.lock().unwrap().len(), SHORT / 10);
+        assert_eq!(heard.0.lock().unwrap().len(), 2 * many - 1);
 
         let (loan, mut writer, heard) = lent();
         let mut reads = 0;

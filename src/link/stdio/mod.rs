@@ -6,10 +6,12 @@
 //! - [`turn`] — what is sent in one turn of an event loop
 //! - `reading`, [`read`] — who reads what the server writes, and how a non-blocking pipe is read
 //! - [`traffic`] — what went to and fro, and whether calls come one at a time
-//! - `loan` — stdout while the host's own thread reads it
+//! - `lending`, `loan` — stdout lent to the host's own thread, and while that reads it
 //! - [`stderr`], [`noise`] — what the server says beside the protocol
 
 pub mod intake;
+#[cfg(unix)]
+mod lending;
 pub mod lines;
 #[cfg(unix)]
 mod loan;
@@ -26,15 +28,13 @@ use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-#[cfg(unix)]
-use std::sync::Mutex;
 use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::{Notify, OnceCell, watch};
 
 #[cfg(unix)]
-use self::loan::Loan;
+use self::lending::Lending;
 use self::noise::Noise;
 use self::pipe::Pipe;
 use self::stderr::{Stderr, telling_line};
@@ -70,9 +70,8 @@ pub struct Stdio {
     stderr: Stderr,
     noise: Arc<Noise>,
     traffic: Arc<Traffic>,
-    /// What the host's thread reads from now.
     #[cfg(unix)]
-    loan: Mutex<Option<Arc<Loan>>>,
+    lending: Lending,
     /// The server has stopped reading its stdin, which only a write finds out.
     deaf: Notify,
     end: OnceCell<End>,
@@ -91,7 +90,7 @@ pub async fn open(opening: Opening, receiver: Arc<dyn Receiver>) -> Result<Arc<S
         noise: Arc::new(Noise::new(opening.redactor)),
         traffic: Arc::default(),
         #[cfg(unix)]
-        loan: Mutex::default(),
+        lending: Lending::default(),
         deaf: Notify::new(),
         end: OnceCell::new(),
         over: watch::Sender::new(false),
@@ -170,11 +169,11 @@ impl Stdio {
 
 impl Link for Stdio {
     fn send(&self, frame: Frame) -> Sent {
-        if let FrameKind::Request(id) = frame.kind {
-            let is_alone = self.traffic.asked(id);
-            if cfg!(unix) && !is_alone {
-                self.end_loan();
-            }
+        if let FrameKind::Request(id) = frame.kind
+            && !self.traffic.asked(id)
+        {
+            #[cfg(unix)]
+            self.end_loan();
         }
         self.pipe.send(frame)
     }
