@@ -37,7 +37,9 @@ pub struct Traffic {
     /// The id of the request that was sent last, and of the one that was answered last.
     asked: AtomicU64,
     answered: AtomicU64,
-    /// An answer has come since this was looked at.
+    /// The id of the last request that was answered while it was the last one.
+    heard: AtomicU64,
+    /// Its answer has come since this was looked at.
     has_answer: AtomicBool,
     /// How many requests in a row were sent when everything before them was answered, by what is soon read.
     lone: AtomicU32,
@@ -50,6 +52,7 @@ impl Default for Traffic {
             received: AtomicU64::new(0),
             asked: AtomicU64::new(0),
             answered: AtomicU64::new(0),
+            heard: AtomicU64::new(0),
             has_answer: AtomicBool::new(false),
             lone: AtomicU32::new(0),
             lone_from: AtomicU32::new(LONE_FROM),
@@ -91,9 +94,16 @@ impl Traffic {
         self.lone.load(Ordering::Relaxed) >= self.lone_from.load(Ordering::Relaxed)
     }
 
-    /// Whether an answer has come since the last time.
+    /// Whether the request that was sent last has been answered since this was asked: once for each, whatever a server says.
     pub fn has_answer(&self) -> bool {
         self.has_answer.swap(false, Ordering::Relaxed)
+    }
+
+    fn answered(&self, id: u64) {
+        self.answered.store(id, Ordering::Relaxed);
+        if id == self.asked.load(Ordering::Relaxed) && self.heard.swap(id, Ordering::Relaxed) != id {
+            self.has_answer.store(true, Ordering::Relaxed);
+        }
     }
 
     /// What [`is_sequential`](Self::is_sequential) foretold has held for so many answers. Where it does not hold for long
@@ -115,7 +125,6 @@ pub struct Noted {
 impl Receiver for Noted {
     fn arrived(&self, arrival: Arrival) {
         if let Arrival::Message(Message::Result { id, .. } | Message::Error { id, .. }) = &arrival {
-            self.traffic.has_answer.store(true, Ordering::Relaxed);
             if let Arrival::Message(Message::Result { result, .. }) = &arrival
                 && result.len() > SHORT
                 && !is_plain_text(result)
@@ -124,7 +133,7 @@ impl Receiver for Noted {
             }
             if let AnswerId::Number(id) = id {
                 // Before the caller learns of it, who may send the next.
-                self.traffic.answered.store(*id, Ordering::Relaxed);
+                self.traffic.answered(*id);
             }
         }
         self.receiver.arrived(arrival);
@@ -202,6 +211,22 @@ mod tests {
         answer(&noted, 5);
         answer(&noted, 6);
         assert!(traffic.asked(7));
+    }
+
+    #[test]
+    fn a_request_is_answered_once_however_often_the_server_says_so() {
+        let (noted, traffic) = noted();
+        traffic.asked(1);
+        traffic.asked(2);
+        answer(&noted, 2);
+        assert!(traffic.has_answer() && !traffic.has_answer());
+        for id in [2, 1, 2, 7] {
+            answer(&noted, id);
+            assert!(!traffic.has_answer(), "{id}");
+        }
+        traffic.asked(3);
+        answer(&noted, 3);
+        assert!(traffic.has_answer());
     }
 
     #[test]
