@@ -41,8 +41,6 @@ export declare class Host {
    * some of what Node.js exports beside Node-API, and work differently.
    */
   constructor(deliver: (...batch: unknown[]) => void, holds: Int32Array, engineIsNode: boolean)
-  /** Judges definitions and options before anything starts. All three are descriptions; `shape` is `one`, `group` or `normalize`. */
-  plan(definitions: string, options: string, hostEnv: string, shape: string): Plans
   /** What there is to deliver: `[4 * token + kind, text, …]`. */
   take(): unknown[]
   /** Reads a project's configuration. Options and environment are descriptions; the project's events come under `token`. */
@@ -69,8 +67,8 @@ export declare class Plans {
   get normalized(): string
   /** Whether a group resolves although some of its servers failed. */
   get partial(): boolean
-  /** Starts the server at `index`. The result of the token is its welcome; its events carry the token too. */
-  connect(index: number, token: number): Connection
+  /** Starts the server at `index`. The result of the token is its welcome; its events carry the token too. Both go to `host`. */
+  connect(host: Host, index: number, token: number): Connection
 }
 
 /** A project's configuration, and the servers of it that were called. Dropped, it ends their sessions. */
@@ -124,6 +122,12 @@ export declare function errorCodes(): Array<string>
 
 /** The known name that a wrong one resembles. */
 export declare function nearestName(name: string, known: Array<string>): string | null
+
+/**
+ * Judges definitions and options before anything starts, which takes no host. All three are descriptions; `shape` is `one`, `group` or
+ * `normalize`.
+ */
+export declare function plan(definitions: string, options: string, hostEnv: string, shape: string): Plans
 
 /** What came of a synchronous call: one of the two. */
 export interface Settled {

@@ -843,3 +843,4 @@ module.exports.ProjectServer = nativeBinding.ProjectServer
 module.exports.Waiting = nativeBinding.Waiting
 module.exports.errorCodes = nativeBinding.errorCodes
 module.exports.nearestName = nativeBinding.nearestName
+module.exports.plan = nativeBinding.plan

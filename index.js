@@ -1,8 +1,7 @@
 'use strict'
 
-// Nothing here loads the native binary: lib/host.js does, on the first call that needs it. What not every start needs
-// is loaded by the first call that does, and not by an `import` that names it: each file adds 0.15 ms.
-const { connectMcpServer, connectMcpServers, normalizeMcpServers } = require('./lib/connect.js')
+// Nothing here loads the native binary: lib/host.js does, on the first call that needs it. Everything is loaded by the first call that
+// needs it, and not by an `import` that names it: the package takes part in the start of many programs, and each file adds 0.15 ms.
 
 module.exports = {
   get McpError() {
@@ -11,8 +10,12 @@ module.exports = {
   configureMcp(options) {
     return require('./lib/script.js').configureMcp(options)
   },
-  connectMcpServer,
-  connectMcpServers,
+  connectMcpServer(definition, options) {
+    return require('./lib/connection.js').connectMcpServer(definition, options)
+  },
+  connectMcpServers(definitions, options) {
+    return require('./lib/group.js').connectMcpServers(definitions, options)
+  },
   createMcpTools(source) {
     return require('./lib/tools.js').createMcpTools(source)
   },
@@ -25,7 +28,9 @@ module.exports = {
   mcpCallSync(serverName, tool, args, options) {
     return require('./lib/script.js').mcpCallSync(serverName, tool, args, options)
   },
-  normalizeMcpServers,
+  async normalizeMcpServers(servers, options) {
+    return require('./lib/host.js').theHost().normalize(servers, options)
+  },
   openMcpProject(options) {
     return require('./lib/project.js').openMcpProject(options)
   },

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { after, test } from 'node:test'
-import { fixture, loggedPid, soon } from './support/fixture.mjs'
+import { fixture, loggedPid, received, soon } from './support/fixture.mjs'
 import { host } from './support/hosts.mjs'
 import { gone, lives, POOL_THREADS, seen } from './support/processes.mjs'
 
@@ -441,3 +441,19 @@ function state(pid) {
     return undefined
   }
 }
+
+test('what a host called before process.exit reaches the server, few calls and many', async () => {
+  for (const count of [1, 40]) {
+    const { definition, log } = fixture()
+    const program = host(
+      `${CONNECTED}
+      for (let index = 0; index < given.count; index++) connection.callTool('echo', { index })
+      process.exit(0)`,
+      { given: { definition, count } },
+    )
+    const server = await serverOf(program)
+    assert.equal((await program.ended).code, 0)
+    await gone(server)
+    assert.equal(received(log, 'tools/call').length, count)
+  }
+})

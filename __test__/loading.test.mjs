@@ -104,7 +104,7 @@ test('CommonJS and ESM give the same names and the same values, and index.d.ts s
 
 test('only the package itself and its package.json can be reached', async () => {
   assert.equal(require('workflow-mcp/package.json').name, 'workflow-mcp')
-  const inner = ['index.js', 'index.mjs', 'binding.js', 'lib/connect.js', 'lib/errors.js', 'lib/host']
+  const inner = ['index.js', 'index.mjs', 'binding.js', 'lib/connection.js', 'lib/errors.js', 'lib/host']
   for (const path of inner) {
     const specifier = `workflow-mcp/${path}`
     assert.throws(() => require(specifier), { code: 'ERR_PACKAGE_PATH_NOT_EXPORTED' })

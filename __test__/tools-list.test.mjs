@@ -128,6 +128,15 @@ test('pages are put together in order', async t => {
   assert.equal(cursors.length, 64)
 })
 
+test('tools of all pages are frozen, in one array, and can be called', async t => {
+  const { connection } = await connected(t, ['--tools', '5', '--page-size', '2'])
+  const { tools } = connection
+  assert.ok(Object.isFrozen(tools) && Array.isArray(tools))
+  for (const tool of tools) assert.ok(Object.isFrozen(tool) && Object.isFrozen(tool.inputSchema))
+  for (const { name } of tools) assert.equal((await connection.callTool(name)).content[0].text, name)
+  assert.deepEqual((await connection.listTools()).tools, tools)
+})
+
 for (const cursor of ['same', '']) {
   test(`a cursor that is always '${cursor}' is an end only with the last page`, async t => {
     const { connection } = await connected(t, ['--tools', '5', '--page-size', '2', `--cursor=${cursor}`])

@@ -6,8 +6,9 @@
 // Side by side: the clients take turns in rounds, each time in a process of its own, against the same server. A row that fails is
 // shown as failed, and so is the run.
 
-import { execFile, execFileSync } from 'node:child_process'
+import { execFile, execFileSync, spawn } from 'node:child_process'
 import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { parseArgs, promisify } from 'node:util'
 import { CLIENTS, OURS } from './clients.mjs'
@@ -82,6 +83,7 @@ async function measureRow(row) {
   if (row.floor) names.push(row.floor)
   const samples = Object.fromEntries(names.map(name => [name, []]))
   const failures = {}
+  const others = row.isBusy ? busyPrograms() : []
   for (let round = 0; round < rounds; round++) {
     for (const name of names) {
       if (failures[name]) continue
@@ -92,7 +94,14 @@ async function measureRow(row) {
       }
     }
   }
+  for (const { stdin } of others) stdin.end()
   return { row, samples, failures }
+}
+
+/** One for each core. Each ends with its input, and so with us. */
+function busyPrograms() {
+  const stdio = ['pipe', 'ignore', 'inherit']
+  return Array.from({ length: availableParallelism() }, () => spawn(SERVER, ['busy'], { stdio }))
 }
 
 async function measure(row, name) {

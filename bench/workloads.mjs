@@ -197,8 +197,8 @@ export async function pingPong(_client, { times }) {
   // A request and its answer have about 100 bytes.
   const child = spawn(SERVER, ['ping-pong', String(times), '100'], { stdio: ['ignore', 'pipe', 'inherit'] })
   const [line] = await once(createInterface({ input: child.stdout }), 'line')
-  const { p50, p99 } = JSON.parse(line)
-  return { p50: p50 / 1_000, p99: p99 / 1_000 }
+  const { p50, p99, cpu } = JSON.parse(line)
+  return { p50: p50 / 1_000, p99: p99 / 1_000, cpu: cpu / 1_000 }
 }
 
 /** The floor of a structured result: reading its text, and writing the arguments, is all there is to it. */

@@ -1,15 +1,5 @@
 'use strict'
 
-function isAbortSignal(value) {
-  return (
-    typeof value === 'object' &&
-    value !== null &&
-    typeof value.aborted === 'boolean' &&
-    typeof value.addEventListener === 'function' &&
-    typeof value.removeEventListener === 'function'
-  )
-}
-
 /**
  * What is to happen when a signal aborts. One listener for each signal, however many calls share it: from the eleventh listener on Node
  * warns of a leak, and a workflow hands one signal to all its calls.
@@ -49,4 +39,4 @@ function onAbort(signal, react) {
   }
 }
 
-module.exports = { isAbortSignal, onAbort }
+module.exports = { onAbort }

@@ -1,8 +1,9 @@
 'use strict'
 
-const { isAbortSignal } = require('./aborts.js')
-const { invalidArgument } = require('./errors.js')
 const { theHost } = require('./host.js')
+
+/** Loaded when something is wrong: a good call needs none of it. */
+const errors = () => require('./errors.js')
 
 const KNOWN = [
   'signal',
@@ -33,18 +34,18 @@ function callOptions(given, allowed = 'an AbortSignal or an object of call optio
   if (given === undefined) return NONE
   if (isAbortSignal(given)) return { ...NONE, signal: given }
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
-    throw invalidArgument('options', `must be ${allowed}`)
+    throw errors().invalidArgument('options', `must be ${allowed}`)
   }
   refuseUnknown('options', given, KNOWN)
   const { signal, timeout, resetTimeoutOnProgress, maxTotalTimeout, meta } = given
   const onProgress = given.onProgress ?? given.onprogress
   if (signal !== undefined && !isAbortSignal(signal))
-    throw invalidArgument('options.signal', 'must be an AbortSignal')
+    throw errors().invalidArgument('options.signal', 'must be an AbortSignal')
   if (onProgress !== undefined && typeof onProgress !== 'function') {
-    throw invalidArgument('options.onProgress', 'must be a function')
+    throw errors().invalidArgument('options.onProgress', 'must be a function')
   }
   if (resetTimeoutOnProgress !== undefined && typeof resetTimeoutOnProgress !== 'boolean') {
-    throw invalidArgument('options.resetTimeoutOnProgress', 'must be a boolean')
+    throw errors().invalidArgument('options.resetTimeoutOnProgress', 'must be a boolean')
   }
   const native = {
     timeout: milliseconds('options.timeout', timeout),
@@ -54,6 +55,16 @@ function callOptions(given, allowed = 'an AbortSignal or an object of call optio
     meta: meta === undefined ? undefined : jsonObject('options.meta', meta),
   }
   return { signal, onProgress, native }
+}
+
+function isAbortSignal(value) {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    typeof value.aborted === 'boolean' &&
+    typeof value.addEventListener === 'function' &&
+    typeof value.removeEventListener === 'function'
+  )
 }
 
 /**
@@ -114,7 +125,7 @@ function jsonObject(path, value) {
   try {
     text = JSON.stringify(value)
   } catch (cause) {
-    throw invalidArgument(
+    throw errors().invalidArgument(
       path,
       'cannot be written as JSON (a BigInt, a cycle, or a toJSON or getter that throws)',
       {
@@ -123,14 +134,15 @@ function jsonObject(path, value) {
     )
   }
   // What counts is what toJSON made of it.
-  if (typeof text !== 'string' || text[0] !== '{') throw invalidArgument(path, 'must be a JSON object')
+  if (typeof text !== 'string' || text[0] !== '{')
+    throw errors().invalidArgument(path, 'must be a JSON object')
   return text
 }
 
 function milliseconds(path, value) {
   if (value === undefined) return undefined
   if (typeof value === 'number' && value >= 1 && value <= LONGEST) return value
-  throw invalidArgument(path, `must be a number of milliseconds from 1 to ${LONGEST}`)
+  throw errors().invalidArgument(path, `must be a number of milliseconds from 1 to ${LONGEST}`)
 }
 
 /** Throws at the first property of `given` that is none of `known`: ignored, a slip would look like success. */
@@ -139,7 +151,7 @@ function refuseUnknown(path, given, known) {
   if (unknown === undefined) return
   const nearest = theHost().nearest(unknown, known)
   const hint = nearest === null ? `known are ${known.join(', ')}` : `did you mean ${nearest}?`
-  throw invalidArgument(`${path}.${unknown}`, `is unknown; ${hint}`, {
+  throw errors().invalidArgument(`${path}.${unknown}`, `is unknown; ${hint}`, {
     details: nearest === null ? {} : { nearest },
   })
 }
@@ -158,7 +170,7 @@ function scriptOptions(given) {
 function syncOptions(given, known) {
   if (typeof given === 'object' && given !== null && !Array.isArray(given)) {
     if (isAbortSignal(given))
-      throw invalidArgument(
+      throw errors().invalidArgument(
         'options',
         'must not be an AbortSignal: nothing can abort while the thread is blocked',
       )
@@ -169,10 +181,18 @@ function syncOptions(given, known) {
 
 function wholeTimeout(number) {
   if (number >= 1_000 && number <= LONGEST) return number
-  throw invalidArgument(
+  throw errors().invalidArgument(
     'options',
     `as a number is the timeout in milliseconds, from 1000 to ${LONGEST}; for less write { timeout: ms }`,
   )
 }
 
-module.exports = { callOptions, jsonObject, jsonPieces, refuseUnknown, scriptOptions, syncOptions }
+module.exports = {
+  callOptions,
+  isAbortSignal,
+  jsonObject,
+  jsonPieces,
+  refuseUnknown,
+  scriptOptions,
+  syncOptions,
+}

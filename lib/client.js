@@ -2,10 +2,9 @@
 
 const { jsonObject, scriptOptions, syncOptions } = require('./call-options.js')
 const { invalidArgument } = require('./errors.js')
-const { deepFreeze } = require('./freeze.js')
-const { asMcpError, textOf } = require('./host.js')
+const { asMcpError, textOf } = require('./operations.js')
 const { afterInput, afterPauses } = require('./input-required.js')
-const { finished, progress, resultObject } = require('./results.js')
+const { deepFreeze, finished, progress, resultObject } = require('./results.js')
 
 /**
  * How long one native wait of a synchronous call takes at most, in ms. In between the loop is JavaScript, which `worker.terminate()` and
@@ -15,7 +14,7 @@ const SLICE = 50
 
 /** One server of a project, as a script calls it. */
 class McpClient {
-  #host
+  #operations
   #project
   #link
   #native
@@ -24,8 +23,8 @@ class McpClient {
    * @param {object} project kept reachable for as long as this is
    * @param {{ open: () => object, errorOf: (text: string) => McpError, closing: AbortSignal, onInputRequired?: Function }} link
    */
-  constructor(host, project, name, link) {
-    this.#host = host
+  constructor(operations, project, name, link) {
+    this.#operations = operations
     this.#project = project
     this.#link = link
     this.name = name
@@ -81,7 +80,7 @@ class McpClient {
   }
 
   async #perform(signal, onProgress, start) {
-    const outcome = await this.#host.perform({
+    const outcome = await this.#operations.perform({
       __proto__: null,
       signal,
       onProgress: onProgress && (text => onProgress(progress(text))),

@@ -1,15 +1,63 @@
 'use strict'
 
-const { isAbortSignal } = require('./aborts.js')
-const { callOptions, jsonObject, jsonPieces, refuseUnknown } = require('./call-options.js')
-const { invalidArgument } = require('./errors.js')
-const { deepFreeze } = require('./freeze.js')
-const { safely, textOf } = require('./host.js')
-const { progress, toolResult } = require('./results.js')
+const { callOptions, isAbortSignal, jsonObject, jsonPieces, refuseUnknown } = require('./call-options.js')
+const { theHost } = require('./host.js')
+const { safely, textOf } = require('./operations.js')
+const { deepFreeze, progress, toolResult } = require('./results.js')
 
-/** A server that is connected, or was. Made by lib/connect.js alone. */
+/** Loaded when something is wrong: a good call needs none of it. */
+const errors = () => require('./errors.js')
+
+async function connectMcpServer(definition, options) {
+  const host = theHost()
+  const plans = host.plan(definition, options, 'one')
+  const { signal, callbacks } = asked(options)
+  const [{ id }] = JSON.parse(plans.normalized)
+  return connect(host.operations, plans, 0, id, signal, callbacks)
+}
+
+/** Starts one server of judged definitions. */
+async function connect(operations, plans, index, id, signal, callbacks) {
+  const state = new ConnectionState(operations, id, callbacks)
+  let native
+  try {
+    const outcome = await operations.perform({
+      __proto__: null,
+      signal,
+      start: token => {
+        state.listen(token)
+        native = plans.connect(operations.native, index, token)
+      },
+      cancel: () => {
+        native.close()
+        return false
+      },
+      arrived: text => state.connected(text),
+      endsFirst: true,
+    })
+    textOf(outcome)
+  } catch (error) {
+    state.unlisten()
+    // It has ended already, unless what it said of itself could not be taken in.
+    native?.close()
+    throw error
+  }
+  return new McpServerConnection(operations, native, state)
+}
+
+/** What the JavaScript side needs of options that were judged. */
+function asked(options) {
+  if (options === undefined || options === null) return { callbacks: {} }
+  // Own properties, as they were judged: what an object inherits was not.
+  const { signal, onStderr, onLog, onToolsChanged, onWarning, onClose } = { ...options }
+  if (signal !== undefined && !isAbortSignal(signal))
+    throw errors().invalidArgument('options.signal', 'must be an AbortSignal')
+  return { signal, callbacks: { onStderr, onLog, onToolsChanged, onWarning, onClose } }
+}
+
+/** A server that is connected, or was. */
 class McpServerConnection {
-  #host
+  #operations
   #native
   #callTool
   #state
@@ -18,8 +66,8 @@ class McpServerConnection {
    * @param {object} native handle of the session; when it is collected, the server ends
    * @param {ConnectionState} state what the session's events change; it knows nothing of this object, so that this can be collected
    */
-  constructor(host, native, state) {
-    this.#host = host
+  constructor(operations, native, state) {
+    this.#operations = operations
     this.#native = native
     this.#callTool = native.caller()
     this.#state = state
@@ -64,7 +112,7 @@ class McpServerConnection {
   async callTool(nameOrParams, argsOrSchema, given) {
     const call = toolCall(nameOrParams, argsOrSchema, given)
     const args = call.args === undefined ? '{}' : jsonPieces('arguments', call.args)
-    const outcome = await this.#host.perform(
+    const outcome = await this.#operations.perform(
       new Call(this, this.#native, call.options, call.name, args, this.#callTool),
     )
     return toolResult(textOf(outcome), this.id)
@@ -72,9 +120,9 @@ class McpServerConnection {
 
   async request(method, params, given) {
     if (typeof method !== 'string' || method === '')
-      throw invalidArgument('method', 'must be a non-empty string')
+      throw errors().invalidArgument('method', 'must be a non-empty string')
     const text = params === undefined ? undefined : jsonObject('params', params)
-    const outcome = await this.#host.perform(
+    const outcome = await this.#operations.perform(
       new Request(this, this.#native, callOptions(given), method, text),
     )
     return JSON.parse(textOf(outcome))
@@ -82,7 +130,7 @@ class McpServerConnection {
 
   async listTools(_params, given) {
     const { signal, native } = callOptions(given)
-    const outcome = await this.#host.perform({
+    const outcome = await this.#operations.perform({
       __proto__: null,
       signal,
       start: token => this.#native.listTools(token, native),
@@ -143,14 +191,16 @@ if (Symbol.asyncDispose) {
  * either, may reach the connection or its native handle.
  */
 class ConnectionState {
-  #host
+  #operations
   #callbacks
   #resolveClosed
   #token
   #isReferenced = false
+  /** What came of the tools before the connection was there. */
+  #pages = []
 
-  constructor(host, id, callbacks) {
-    this.#host = host
+  constructor(operations, id, callbacks) {
+    this.#operations = operations
     this.#callbacks = callbacks
     this.id = id
     this.tools = Object.freeze([])
@@ -164,17 +214,19 @@ class ConnectionState {
   /** Hears the events that come under `token`, until the last. */
   listen(token) {
     this.#token = token
-    this.#host.listen(token, this)
+    this.#operations.listen(token, this)
   }
 
   unlisten() {
-    this.#host.unlisten(this.#token)
+    this.#operations.unlisten(this.#token)
   }
 
   /** Takes what the server said of itself when it was connected. */
   connected(text) {
     const { tools, ...welcome } = JSON.parse(text)
-    this.tools = deepFreeze(tools)
+    const pages = [...this.#pages, deepFreeze(tools)]
+    this.#pages = undefined
+    this.tools = Object.freeze(pages.flat())
     this.welcome = deepFreeze(welcome)
   }
 
@@ -185,8 +237,8 @@ class ConnectionState {
   /** `closed`, holding the event loop until then. */
   untilClosed() {
     if (!this.isClosed) {
-      this.#host.hold()
-      this.closed.then(() => this.#host.release())
+      this.#operations.hold()
+      this.closed.then(() => this.#operations.release())
     }
     return this.closed
   }
@@ -195,13 +247,13 @@ class ConnectionState {
   ref() {
     if (this.#isReferenced || this.isClosed) return
     this.#isReferenced = true
-    this.#host.hold()
+    this.#operations.hold()
   }
 
   unref() {
     if (!this.#isReferenced) return
     this.#isReferenced = false
-    this.#host.release()
+    this.#operations.release()
   }
 
   /** One event of the session: src/node/connection.rs has the list. */
@@ -213,6 +265,8 @@ class ConnectionState {
       safely(onLog, event.log, this.id)
     } else if (event.warning !== undefined) {
       safely(onWarning, deepFreeze(event.warning), this.id)
+    } else if (event.page !== undefined) {
+      this.#pages.push(deepFreeze(event.page))
     } else if (event.tools !== undefined) {
       this.setTools(event.tools)
       safely(onToolsChanged, this.tools, this.id)
@@ -273,7 +327,7 @@ function toolCall(nameOrParams, argsOrSchema, given) {
     return { name: nameOrParams, args: argsOrSchema, options: callOptions(given) }
   }
   if (typeof nameOrParams !== 'object' || nameOrParams === null || typeof nameOrParams.name !== 'string') {
-    throw invalidArgument('name', 'must be the name of a tool, or an object { name, arguments }')
+    throw errors().invalidArgument('name', 'must be the name of a tool, or an object { name, arguments }')
   }
   refuseUnknown('params', nameOrParams, ['name', 'arguments', '_meta'])
   const { name, arguments: args, _meta } = nameOrParams
@@ -300,4 +354,4 @@ function withMeta(given, meta) {
   return { ...given, meta: { ...meta, ...given?.meta } }
 }
 
-module.exports = { ConnectionState, McpServerConnection }
+module.exports = { asked, connect, connectMcpServer }

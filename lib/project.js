@@ -2,25 +2,27 @@
 
 const { McpClient } = require('./client.js')
 const { McpError, fromDescription, invalidArgument } = require('./errors.js')
-const { deepFreeze } = require('./freeze.js')
-const { safely, theHost } = require('./host.js')
+const { describe, theHost } = require('./host.js')
 const { answersToServer } = require('./input-required.js')
-const { describe } = require('./input.js')
+const { safely } = require('./operations.js')
+const { deepFreeze } = require('./results.js')
 
 /** So many rejections of headers functions are kept for the errors that name them: more are never on their way at a time. */
 const REJECTIONS = 16
 
 function openMcpProject(options) {
   const host = theHost()
-  const listener = new ProjectListener(host, options)
-  const { native, token } = host.openProject(options, listener)
-  listener.token = token
-  return new McpProject(host, native, listener)
+  const { operations } = host
+  const listener = new ProjectListener(operations, options)
+  listener.token = operations.newToken()
+  const native = host.openProject(options, listener.token)
+  operations.listen(listener.token, listener)
+  return new McpProject(operations, native, listener)
 }
 
 /** A project that is open, or was. */
 class McpProject {
-  #host
+  #operations
   #native
   #listener
   #clients = new Map()
@@ -31,8 +33,8 @@ class McpProject {
    * @param {object} native handle of the project; when it is collected, its sessions end
    * @param {ProjectListener} listener hears its events; it knows nothing of this object, so that this can be collected
    */
-  constructor(host, native, listener) {
-    this.#host = host
+  constructor(operations, native, listener) {
+    this.#operations = operations
     this.#native = native
     this.#listener = listener
     this.serverNames = Object.freeze(native.serverNames)
@@ -49,7 +51,7 @@ class McpProject {
     if (client === undefined) {
       const refusal = this.#native.refusal(serverName)
       if (refusal !== null) throw fromDescription(JSON.parse(refusal))
-      client = new McpClient(this.#host, this, serverName, {
+      client = new McpClient(this.#operations, this, serverName, {
         open: () => this.#native.server(serverName),
         errorOf: text => this.#listener.errorOf(text),
         closing: this.#closing.signal,
@@ -62,7 +64,7 @@ class McpProject {
 
   async close() {
     this.#closing.abort()
-    await this.#host.perform({
+    await this.#operations.perform({
       __proto__: null,
       start: token => this.#native.close(token),
       cancel: () => false,
@@ -84,14 +86,14 @@ if (Symbol.asyncDispose) {
  * nothing here may reach the project or its native handle.
  */
 class ProjectListener {
-  #host
+  #operations
   #onWarning
   #headers
   /** What headers functions rejected with, by the number of the question. */
   #rejections = new Map()
 
-  constructor(host, options) {
-    this.#host = host
+  constructor(operations, options) {
+    this.#operations = operations
     // Own properties, as they are judged.
     const { config, onInputRequired, onWarning } = { ...options }
     this.#onWarning = onWarning
@@ -108,7 +110,7 @@ class ProjectListener {
     } else if (event.inputOf !== undefined) {
       this.#giveInput(event.inputOf, event.question, event.request)
     } else if (event.gone !== undefined) {
-      this.#host.unlisten(this.token)
+      this.#operations.unlisten(this.token)
     }
   }
 
@@ -133,7 +135,7 @@ class ProjectListener {
       this.#rejections.set(question, reason)
       if (this.#rejections.size > REJECTIONS) this.#rejections.delete(this.#rejections.keys().next().value)
     }
-    this.#host.answer(question, answer)
+    this.#operations.answer(question, answer)
   }
 
   async #giveInput(serverName, question, request) {
@@ -143,7 +145,7 @@ class ProjectListener {
     } catch {
       // The server is told that there is no answer, and not why: that is the host's own affair.
     }
-    this.#host.answer(question, answer)
+    this.#operations.answer(question, answer)
   }
 }
 

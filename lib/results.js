@@ -1,7 +1,5 @@
 'use strict'
 
-const { McpError } = require('./errors.js')
-
 /**
  * The result of a tool from its JSON text, or from `[json, index, text, …]`: JSON with `""` in the place of each long
  * text of `content`, and these texts (src/node/texts.rs). The checks are few and cheap; every field is kept, and a
@@ -47,6 +45,7 @@ function parsed(text, serverId) {
 /** 2026-07-28: `input_required` asks the client for something in mid-call; other values are invalid. */
 function unfinished(result, serverId) {
   if (result.resultType !== 'input_required') return invalid('its resultType is unknown', serverId)
+  const { McpError } = require('./errors.js')
   return new McpError(
     'The tool asks for input before it can go on, and this connection has nobody to give it',
     {
@@ -57,6 +56,8 @@ function unfinished(result, serverId) {
 }
 
 function invalid(why, serverId) {
+  // A good result needs none of it.
+  const { McpError } = require('./errors.js')
   return new McpError(`The server's result cannot be used: ${why}`, {
     code: 'ERR_MCP_INVALID_MESSAGE',
     serverId,
@@ -69,4 +70,30 @@ function progress(params) {
   return progress
 }
 
-module.exports = { finished, progress, resultObject, toolResult }
+/**
+ * Freezes JSON values. Iterative: a server may nest its schemas deeper than the stack goes. And without the keys of arrays: a list of
+ * ten million numbers would become as many strings.
+ */
+function deepFreeze(root) {
+  if (!isReference(root)) return root
+  const waiting = [root]
+  while (waiting.length > 0) {
+    const value = waiting.pop()
+    if (Array.isArray(value)) {
+      for (let index = 0; index < value.length; index++)
+        if (isReference(value[index])) waiting.push(value[index])
+    } else {
+      // Their values as an array, and an iterator over it, took half as long again: a list of tools has 100,000 of these.
+      const keys = Object.keys(value)
+      for (let at = 0; at < keys.length; at++) if (isReference(value[keys[at]])) waiting.push(value[keys[at]])
+    }
+    Object.freeze(value)
+  }
+  return root
+}
+
+function isReference(value) {
+  return typeof value === 'object' && value !== null
+}
+
+module.exports = { deepFreeze, finished, progress, resultObject, toolResult }

@@ -293,6 +293,24 @@ async fn logged(log: &Path, text: &str) -> String {
 }
 
 #[tokio::test]
+async fn at_the_start_pages_come_before_the_last_and_a_later_list_comes_whole() {
+    let (session, welcome, heard) = connected(&["--tools", "5", "--page-size", "2"]).await;
+    let pages: Vec<_> = heard.0.lock().unwrap().drain(..).collect();
+    assert_eq!(pages.len(), 2, "{pages:?}");
+    assert!(pages.iter().all(|page| page.starts_with("ToolsPage(")), "{pages:?}");
+    assert_eq!(welcome.matches(r#""name":"t"#).count(), 1, "{welcome}");
+    let (sender, listed) = std::sync::mpsc::channel();
+    let settle = Settle::new(move |outcome| sender.send(outcome).unwrap());
+    let asked = Asked { terms: terms(PATIENCE), meta: None };
+    let _listing = session.list_tools(asked, settle);
+    let outcome = tokio::task::spawn_blocking(move || listed.recv_timeout(PATIENCE).unwrap()).await.unwrap();
+    assert_eq!(outcome.unwrap().into_string().matches(r#""name":"t"#).count(), 5);
+    assert!(heard.0.lock().unwrap().is_empty());
+    session.close(Reason::Closed);
+    session.closed().await;
+}
+
+#[tokio::test]
 async fn a_question_of_the_server_is_the_hosts_to_answer_where_it_said_so() {
     const QUESTION: &str = r#"{"lines":["{\"jsonrpc\":\"2.0\",\"id\":\"q\",\"method\":\"elicitation/create\",\"params\":{\"m\":1e400}}"]}"#;
     for answers_input in [true, false] {

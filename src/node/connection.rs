@@ -206,6 +206,9 @@ impl Owner for Events {
                 let warning = json!({ "code": code, "message": message, "details": Value::Object(details) });
                 self.chatter(&json!({ "warning": warning }));
             }
+            Event::ToolsPage(tools) => {
+                self.dispatcher.happened(self.token, format_args!(r#"{{"page":{tools}}}"#));
+            }
             Event::ToolsChanged(tools) => {
                 self.dispatcher.tools_changed(self.token, &json!({ "tools": tools }));
             }
@@ -219,7 +222,7 @@ impl Owner for Events {
                     "ended": end.ended,
                     "survivors": end.survivors,
                 });
-                self.dispatcher.happened(self.token, &json!({ "closed": info }));
+                self.dispatcher.happened(self.token, json!({ "closed": info }));
             }
         }
     }

@@ -4,6 +4,7 @@
 //! `async fn` costs a threadsafe function and 17 to 23 us a call; a batch costs one wake for all calls that settled meanwhile.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::panic;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -122,8 +123,8 @@ impl Dispatcher {
         });
     }
 
-    /// Tells of an event.
-    pub fn happened(&self, token: i64, event: &Value) {
+    /// Tells of an event: a JSON object.
+    pub fn happened(&self, token: i64, event: impl fmt::Display) {
         let event = event.to_string();
         self.push(|queue| queue.deliveries.push(Delivery::Event { token, event }));
     }

@@ -43,15 +43,6 @@ impl Host {
         Ok(Self { questions: Arc::new(Questions::new(dispatcher.clone())), dispatcher })
     }
 
-    /// Judges definitions and options before anything starts. All three are descriptions; `shape` is `one`, `group` or `normalize`.
-    #[napi(catch_unwind)]
-    pub fn plan(&self, definitions: String, options: String, host_env: String, shape: String) -> Plans {
-        Plans {
-            judged: judge(&definitions, &options, &host_env, &shape),
-            dispatcher: self.dispatcher.clone(),
-        }
-    }
-
     /// What there is to deliver: `[4 * token + kind, text, …]`.
     #[napi(catch_unwind, ts_return_type = "unknown[]")]
     pub fn take(&self) -> Batch {
@@ -109,7 +100,13 @@ impl Host {
 #[napi]
 pub struct Plans {
     judged: Result<(Vec<Definition>, Arc<Options>), McpError>,
-    dispatcher: Arc<Dispatcher>,
+}
+
+/// Judges definitions and options before anything starts, which takes no host. All three are descriptions; `shape` is `one`, `group` or
+/// `normalize`.
+#[napi(catch_unwind)]
+pub fn plan(definitions: String, options: String, host_env: String, shape: String) -> Plans {
+    Plans { judged: judge(&definitions, &options, &host_env, &shape) }
 }
 
 #[napi]
@@ -136,16 +133,16 @@ impl Plans {
         self.judged.as_ref().is_ok_and(|(_, options)| options.partial)
     }
 
-    /// Starts the server at `index`. The result of the token is its welcome; its events carry the token too.
+    /// Starts the server at `index`. The result of the token is its welcome; its events carry the token too. Both go to `host`.
     #[napi(catch_unwind)]
-    pub fn connect(&self, index: u32, token: i64) -> napi::Result<Connection> {
+    pub fn connect(&self, host: &Host, index: u32, token: i64) -> napi::Result<Connection> {
         let no_plan = || napi::Error::from_reason("there is no such definition in the plan");
         let (definitions, options) = self.judged.as_ref().map_err(|_| no_plan())?;
         let definition = definitions.get(index as usize).ok_or_else(no_plan)?.clone();
         let directory = std::env::current_dir().ok();
         let runtime = io_thread::handle().map_err(|error| napi::Error::from_reason(error.message))?;
         let plan = Plan::of(definition, options.clone(), directory);
-        Ok(Connection::start(plan, token, self.dispatcher.clone(), &runtime))
+        Ok(Connection::start(plan, token, host.dispatcher.clone(), &runtime))
     }
 }
 

@@ -165,7 +165,7 @@ impl Project {
 impl Drop for Project {
     fn drop(&mut self) {
         let (dispatcher, token) = (self.dispatcher.clone(), self.token);
-        self.end(Reason::Aborted, move || dispatcher.happened(token, &json!({ "gone": true })));
+        self.end(Reason::Aborted, move || dispatcher.happened(token, json!({ "gone": true })));
     }
 }
 

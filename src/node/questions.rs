@@ -32,7 +32,7 @@ impl Questions {
         let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
         event["question"] = number.into();
         self.open().insert(number, Box::new(move |answer| react(number, answer)));
-        self.dispatcher.happened(token, &event);
+        self.dispatcher.happened(token, event);
     }
 
     /// Takes an answer. Each question is answered once.

@@ -379,7 +379,11 @@ impl Owner for Events {
                 });
             }
             // Nobody listens to a script's servers, and a session that is gone is opened again.
-            Event::StderrLine(_) | Event::Log(_) | Event::ToolsChanged(_) | Event::Closed(_) => {}
+            Event::StderrLine(_)
+            | Event::Log(_)
+            | Event::ToolsPage(_)
+            | Event::ToolsChanged(_)
+            | Event::Closed(_) => {}
         }
     }
 }

@@ -1,9 +1,9 @@
-//! What JavaScript values were given, from the description that `lib/input.js` makes of them.
+//! What JavaScript values were given, from the description that `lib/host.js` makes of them.
 //!
 //! The description is made in JavaScript because only there a getter or proxy that throws can be asked safely: N-API leaves the
 //! exception pending, and clearing it takes `unsafe`. As JSON text it crosses in one string, like everything else.
 //!
-//! A JSON string, finite number, boolean, `null` and array stand for themselves; `{"o":[[key,value],…]}` is an object;
+//! A JSON string, finite number, boolean, `null` and array stand for themselves; `{"o":{…}}` is an object;
 //! `{"t":kind}` is what JSON cannot say.
 
 use std::borrow::Cow;
@@ -100,17 +100,39 @@ impl<'de> Visitor<'de> for Reader {
         let mut input = tagged("");
         while let Some(key) = members.next_key::<Cow<'_, str>>()? {
             match &*key {
-                "o" => {
-                    let pairs = members.next_value::<Vec<(String, Described)>>()?;
-                    input = Input::Object(
-                        pairs.into_iter().map(|(key, Described(value))| (key, value)).collect(),
-                    );
-                }
+                "o" => input = Input::Object(members.next_value::<Members>()?.0),
                 "t" => input = tagged(&members.next_value::<Cow<'_, str>>()?),
                 _ => drop(members.next_value::<IgnoredAny>()?),
             }
         }
         Ok(input)
+    }
+}
+
+/// What an object has, in order.
+struct Members(Vec<(String, Input)>);
+
+impl<'de> Deserialize<'de> for Members {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(MembersReader).map(Self)
+    }
+}
+
+struct MembersReader;
+
+impl<'de> Visitor<'de> for MembersReader {
+    type Value = Vec<(String, Input)>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("the members of an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
+        let mut read = Vec::new();
+        while let Some((key, Described(value))) = members.next_entry()? {
+            read.push((key, value));
+        }
+        Ok(read)
     }
 }
 
@@ -137,7 +159,7 @@ mod tests {
     #[test]
     fn what_json_cannot_say_comes_through() {
         let description =
-            r#"{"o":[["__proto__",{"t":"NaN"}],["list",["a",{"t":"hole"},null,-0.5]],["m",{"t":"a Map"}]]}"#;
+            r#"{"o":{"__proto__":{"t":"NaN"},"list":["a",{"t":"hole"},null,-0.5],"m":{"t":"a Map"}}}"#;
         let Input::Object(members) = read(description) else { panic!("no object") };
         assert!(matches!(&members[0], (key, Input::Number(number)) if key == "__proto__" && number.is_nan()));
         let list = vec![Input::String("a".into()), Input::Hole, Input::Null, Input::Number(-0.5)];

@@ -23,6 +23,7 @@ use super::holds::Holds;
 use super::libuv::{ASYNC, Libuv};
 #[cfg(unix)]
 use super::poll::{Poll, Polls, Ready, Refused, Wanted};
+use crate::link::stdio::turn;
 
 type Wakeable<'a> = Function<'a, (), Unknown<'static>>;
 
@@ -315,6 +316,8 @@ unsafe extern "C" fn end(_hook: sys::napi_async_cleanup_hook_handle, raw: *mut c
         let _sending = handle.sending.lock().unwrap_or_else(PoisonError::into_inner);
         handle.raw.store(ptr::null_mut(), Ordering::Release);
     }
+    // What this turn began: no turn comes after it.
+    turn::flush();
     // SAFETY: nobody else can reach the handle any more; the environment is alive for as long as its hooks run.
     unsafe {
         sys::napi_delete_reference(handle.env, handle.function);

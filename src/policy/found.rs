@@ -1,6 +1,8 @@
 //! A value where it was found, what may stand there, and the refusal that says both.
 
+use std::borrow::Cow;
 use std::ops::RangeInclusive;
+use std::rc::Rc;
 
 use serde_json::Value;
 
@@ -17,22 +19,42 @@ static ABSENT: Input = Input::Undefined;
 /// One value and its place, from which the refusal takes its path. The path of a lone definition is empty.
 pub(crate) struct Found<'i> {
     code: ErrorCode,
-    path: String,
+    place: Rc<Place>,
     pub(crate) value: &'i Input,
+}
+
+/// Where a value is. It becomes a path in a refusal alone: each name is looked at for tokens then, and there are many that nobody refuses.
+enum Place {
+    Outermost(String),
+    Property(Rc<Place>, String),
+    Element(Rc<Place>, usize),
+}
+
+impl Place {
+    fn path(&self) -> Cow<'_, str> {
+        match self {
+            Self::Outermost(path) => Cow::Borrowed(path),
+            Self::Property(outer, name) => Cow::Owned(path_of(&outer.path(), name)),
+            Self::Element(outer, index) => Cow::Owned(format!("{}[{index}]", outer.path())),
+        }
+    }
 }
 
 impl<'i> Found<'i> {
     /// A value nothing is around; `code` is what a refusal of it, or of anything in it, carries.
     pub(crate) fn outermost(code: ErrorCode, path: &str, value: &'i Input) -> Self {
-        Self { code, path: path.to_owned(), value }
+        Self { code, place: Rc::new(Place::Outermost(path.to_owned())), value }
     }
 
-    fn inside(&self, path: String, value: &'i Input) -> Self {
-        Self { code: self.code, path, value }
+    fn inside(&self, place: Place, value: &'i Input) -> Self {
+        Self { code: self.code, place: Rc::new(place), value }
     }
 
-    pub(crate) fn path(&self) -> &str {
-        if self.path.is_empty() { "definition" } else { &self.path }
+    pub(crate) fn path(&self) -> Cow<'_, str> {
+        match self.place.path() {
+            path if path.is_empty() => Cow::Borrowed("definition"),
+            path => path,
+        }
     }
 
     /// A property that is `undefined` is absent.
@@ -51,14 +73,13 @@ impl<'i> Found<'i> {
             Input::Object(entries) => entries.iter().find(|(key, _)| key == name),
             _ => None,
         };
-        self.inside(self.path_of(name), own.map_or(&ABSENT, |(_, value)| value))
+        self.inside(self.at(name), own.map_or(&ABSENT, |(_, value)| value))
     }
 
     /// Every property that is there, in order.
     pub(crate) fn entries(&self, allowed: &str) -> Result<Vec<(&'i str, Self)>, McpError> {
         let Input::Object(entries) = self.value else { return Err(self.wrong(allowed)) };
-        let entries =
-            entries.iter().map(|(key, value)| (key.as_str(), self.inside(self.path_of(key), value)));
+        let entries = entries.iter().map(|(key, value)| (key.as_str(), self.inside(self.at(key), value)));
         Ok(entries.filter(|(_, entry)| !entry.is_absent()).collect())
     }
 
@@ -83,7 +104,7 @@ impl<'i> Found<'i> {
     /// Every element of an array, in order; holes and `undefined` are elements too.
     pub(crate) fn elements(&self, allowed: &str) -> Result<Vec<Self>, McpError> {
         let Input::List(elements) = self.value else { return Err(self.wrong(allowed)) };
-        let place = |(index, value)| self.inside(format!("{}[{index}]", self.path), value);
+        let place = |(index, value)| self.inside(Place::Element(self.place.clone(), index), value);
         Ok(elements.iter().enumerate().map(place).collect())
     }
 
@@ -162,7 +183,7 @@ impl<'i> Found<'i> {
 
     /// The refusal of a value of the wrong kind.
     pub(crate) fn wrong(&self, allowed: &str) -> McpError {
-        if self.is_absent() && !self.path.ends_with(']') {
+        if self.is_absent() && !self.place.path().ends_with(']') {
             return self.refusal(&format!("is missing; allowed is {allowed}"));
         }
         self.is(self.value.kind(), allowed)
@@ -180,11 +201,12 @@ impl<'i> Found<'i> {
 
     /// The refusal with a code of its own.
     pub(crate) fn refused_as(&self, code: ErrorCode, reason: &str) -> McpError {
-        McpError::new(code, format!("{} {reason}.", self.path())).with("path", self.path())
+        let path = self.path();
+        McpError::new(code, format!("{path} {reason}.")).with("path", &*path)
     }
 
-    fn path_of(&self, name: &str) -> String {
-        path_of(&self.path, name)
+    fn at(&self, name: &str) -> Place {
+        Place::Property(self.place.clone(), name.to_owned())
     }
 }
 
@@ -230,7 +252,7 @@ mod tests {
     use super::*;
 
     fn path_in(outer: &str, key: &str) -> String {
-        Found::outermost(ErrorCode::Internal, outer, &Input::Null).property(key).path
+        Found::outermost(ErrorCode::Internal, outer, &Input::Null).property(key).place.path().into_owned()
     }
 
     #[test]

@@ -292,6 +292,9 @@ impl Patterns {
         let mut texts: Vec<(String, usize)> = self.index.into_iter().collect();
         texts.sort_unstable_by_key(|(_, at)| *at);
         let longest = texts.iter().map(|(text, _)| text.len()).max().unwrap_or(0);
+        if longest == 0 {
+            return Inner { automaton: None, names: self.names, longest };
+        }
         // Contiguous: a DFA of a pasted key file in all its forms would take hundreds of megabytes.
         let automaton = AhoCorasick::builder()
             .match_kind(MatchKind::Standard)
@@ -299,7 +302,7 @@ impl Patterns {
             .kind(Some(AhoCorasickKind::ContiguousNFA))
             .build(texts.iter().map(|(text, _)| text));
         // It fails beyond 2^31 states only, which takes gibibytes of environment.
-        Inner { automaton: automaton.ok().filter(|_| longest > 0), names: self.names, longest }
+        Inner { automaton: automaton.ok(), names: self.names, longest }
     }
 }
 

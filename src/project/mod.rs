@@ -186,7 +186,7 @@ impl Project {
                 if !names.insert(name) {
                     return Err(server.refusal("is in mcpServers too; keep one of the two"));
                 }
-                let path = path_of(servers.path(), name);
+                let path = path_of(&servers.path(), name);
                 entries.push(Entry { name: name.to_owned(), path, value: server.value.clone() });
             }
         }

@@ -149,7 +149,7 @@ impl Judge<'_> {
         let literals = url::capabilities(written);
         let has_literal = !literals.is_empty();
         for (name, value) in literals {
-            self.literal(place.path(), name, &value);
+            self.literal(&place.path(), name, &value);
         }
         let text = self.variables.expand(&place, written)?.text;
         let in_url = self.variables.used.len();
@@ -193,7 +193,7 @@ impl Judge<'_> {
                 return Err(header.refusal(IN_CLEAR));
             }
             if is_capability && !holds_variable {
-                self.literal(header.path(), name.to_owned(), &text);
+                self.literal(&header.path(), name.to_owned(), &text);
             } else if holds_variable {
                 self.hide_beside_variables(name, &text);
             }
@@ -237,7 +237,7 @@ impl Judge<'_> {
                 self.hide_beside_variables(name, value);
             } else if is_secret(name, value) || self.is_known(value) {
                 let name = if name.is_empty() { "argument" } else { name };
-                self.literal(argument.path(), name.to_owned(), value);
+                self.literal(&argument.path(), name.to_owned(), value);
             }
             // Without a value of its own, which would be shown as the name of the next one's.
             let is_option = text.starts_with('-') && !text.contains(['=', ':', ' ']);
@@ -277,7 +277,7 @@ impl Judge<'_> {
             if holds_variable {
                 self.hide_beside_variables(name, &text);
             } else if is_secret(name, &text) || self.is_known(&text) {
-                self.literal(entry.path(), name.to_owned(), &text);
+                self.literal(&entry.path(), name.to_owned(), &text);
             }
             environment.push((name.to_owned(), text));
         }

@@ -87,7 +87,7 @@ impl<'a> Variables<'a> {
         if !self.allowed.contains(&key) {
             return Err(not_allowed(found, name, &self.options.allowed_inherited_env_keys));
         }
-        self.first.get_or_insert_with(|| (found.path().to_owned(), name.to_owned()));
+        self.first.get_or_insert_with(|| (found.path().into_owned(), name.to_owned()));
         Ok(self.values.get(&key).copied())
     }
 }

@@ -142,7 +142,7 @@ async fn start(
         // Before the list, so that no change is lost between the two.
         shared.subscribe();
         let _one_at_a_time = shared.listing.lock().await;
-        return shared.list(LISTING, None).await.map(|tools| shared.set_tools(tools));
+        return shared.list_at_start().await.map(|tools| shared.set_tools(tools));
     }
     if !shared.is_process && shared.modern_meta().is_some() {
         learn_schemas(shared).await?;

@@ -32,6 +32,11 @@ pub(super) const LISTING: Terms = Terms {
     on_progress: None,
     begun: None,
 };
+
+/// A page is handed on as it comes up to this length: longer ones together could be too long for one string of the
+/// host's (512 MiB), which the end of a listing reports and an event cannot.
+const PAGE_MAX: usize = 64 << 20;
+
 /// How many oddities of one listing are told one by one: a page may hold millions of them, and each costs a redaction and an event.
 const ODDITIES_MAX: usize = 64;
 
@@ -48,8 +53,10 @@ struct Listed {
     filter: ToolFilter,
     /// Bytes that all tools together may have: what one message may.
     bytes_max: usize,
-    /// The array, but for its end.
+    /// The array, but for its end, of those that were not handed on.
     json: String,
+    /// Bytes of those that were.
+    handed_on: usize,
     names: HashSet<String>,
     /// What `tools.include` names, the server publishes and `tools.exclude` keeps back.
     hidden: HashSet<String>,
@@ -61,8 +68,14 @@ struct Listed {
     untold: usize,
 }
 
-/// Asks for all pages, each with `given` in its `_meta`. What was odd and cost less than the list becomes a warning.
-pub(super) async fn list(shared: &Shared, terms: Terms, given: Option<&str>) -> Result<Tools, McpError> {
+/// Asks for all pages, each with `given` in its `_meta`, and hands them on to `early`, but for the last, as they come.
+/// What was odd and cost less than the list becomes a warning.
+async fn list(
+    shared: &Shared,
+    terms: Terms,
+    given: Option<&str>,
+    early: Option<&(dyn Fn(String) + Sync)>,
+) -> Result<Tools, McpError> {
     let mut listed = Listed::through(shared.filter.clone(), shared.max_message_bytes);
     let mut cursor: Option<String> = None;
     for _ in 0..PAGES_MAX {
@@ -81,6 +94,9 @@ pub(super) async fn list(shared: &Shared, terms: Terms, given: Option<&str>) -> 
         if cursor.is_none() {
             return Ok(listed.finish(shared));
         }
+        if let Some((early, page)) = early.and_then(|early| Some((early, listed.page()?))) {
+            early(page);
+        }
     }
     let message = format!("The server's list of tools did not end within {PAGES_MAX} pages.");
     Err(McpError::new(ErrorCode::TooManyPages, message).with("limit", PAGES_MAX).with("count", PAGES_MAX + 1))
@@ -92,6 +108,7 @@ impl Listed {
             filter,
             bytes_max,
             json: "[".to_owned(),
+            handed_on: 0,
             names: HashSet::new(),
             hidden: HashSet::new(),
             pages: HashSet::new(),
@@ -126,7 +143,12 @@ impl Listed {
         let [tools, cursor] = fields(page, ["tools", "nextCursor"]).ok_or_else(unreadable)?;
         let tools = tools.ok_or_else(unreadable)?;
         let elements = elements(tools.get()).ok_or_else(unreadable)?;
-        if !elements.is_empty() && !self.pages.insert(self.hasher.hash_one(tools.get())) {
+        // A cursor is opaque: any string, the empty one too, asks for another page.
+        let cursor =
+            cursor.filter(|cursor| cursor.get().starts_with('"')).map(|cursor| cursor.get().to_owned());
+        // The only page there is repeats none.
+        let may_repeat = cursor.is_some() || !self.pages.is_empty();
+        if may_repeat && !elements.is_empty() && !self.pages.insert(self.hasher.hash_one(tools.get())) {
             let message = "The server's list of tools repeats a page; what came before it is the list.";
             self.odd("WARN_MCP_REPEATED_PAGE", message, None);
             return Ok(None);
@@ -143,15 +165,25 @@ impl Listed {
                 .with("limit", TOOLS_MAX)
                 .with("count", count));
         }
-        if self.json.len() > self.bytes_max {
+        if self.handed_on + self.json.len() > self.bytes_max {
             let limit = self.bytes_max;
             let message = format!(
                 "The server's list of tools is over the limit of {limit} bytes; raise maxMessageBytes if it is legitimate."
             );
             return Err(McpError::new(ErrorCode::MessageTooLarge, message).with("limit", limit));
         }
-        // A cursor is opaque: any string, the empty one too, asks for another page.
-        Ok(cursor.filter(|cursor| cursor.get().starts_with('"')).map(|cursor| cursor.get().to_owned()))
+        Ok(cursor)
+    }
+
+    /// What was listed since the last time, to be handed on before the end.
+    fn page(&mut self) -> Option<String> {
+        if !(2..=PAGE_MAX).contains(&self.json.len()) {
+            return None;
+        }
+        self.handed_on += self.json.len();
+        let mut page = std::mem::replace(&mut self.json, "[".to_owned());
+        page.push(']');
+        Some(page)
     }
 
     fn add_tool(&mut self, text: &str) {
@@ -171,7 +203,7 @@ impl Listed {
                 self.hidden.insert(name.into_owned());
             }
         } else if self.names.insert(name.clone().into_owned()) {
-            if self.names.len() > 1 {
+            if self.json.len() > 1 {
                 self.json.push(',');
             }
             self.json.push_str(text);
@@ -246,9 +278,26 @@ impl Shared {
         listed.map_err(|error| error.of_server(&self.id))
     }
 
+    /// The whole list.
     pub(super) async fn list(&self, terms: Terms, meta: Option<&str>) -> Result<Tools, McpError> {
+        self.list_if_offered(terms, meta, None).await
+    }
+
+    /// The last page of the list at the start; those before it go to the owner as they come. Later lists do not: one
+    /// that the host has not taken in yet is replaced by the next, and pages would pile up.
+    pub(super) async fn list_at_start(&self) -> Result<Tools, McpError> {
+        let early = |page| self.owner.heard(Event::ToolsPage(page));
+        self.list_if_offered(LISTING, None, Some(&early)).await
+    }
+
+    async fn list_if_offered(
+        &self,
+        terms: Terms,
+        meta: Option<&str>,
+        early: Option<&(dyn Fn(String) + Sync)>,
+    ) -> Result<Tools, McpError> {
         if self.negotiated.get().is_some_and(Negotiated::offers_tools) {
-            list(self, terms, meta).await
+            list(self, terms, meta, early).await
         } else if let Some(gone) = self.calls.gone() {
             Err(gone)
         } else {
@@ -295,76 +344,4 @@ impl Shared {
 }
 
 #[cfg(test)]
-mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-    use super::*;
-
-    fn unfiltered() -> Listed {
-        Listed::through(ToolFilter::default(), usize::MAX)
-    }
-
-    #[test]
-    fn a_malformed_tool_costs_itself_alone() {
-        let mut list = unfiltered();
-        let page = r#"{"tools":[{"name":"a","inputSchema":{"x":1e400}},7,{"inputSchema":{}},{"name":"b"},
-            {"name":"c","inputSchema":null},{"name":"d","inputSchema":true},{"name":"a","inputSchema":{}}]}"#;
-        assert_eq!(list.add(page).unwrap(), None);
-        assert_eq!(list.json, r#"[{"name":"a","inputSchema":{"x":1e400}},{"name":"d","inputSchema":true}"#);
-        assert_eq!(list.oddities.len(), 5);
-    }
-
-    #[test]
-    fn oddities_without_number_are_counted_and_not_kept() {
-        let mut list = unfiltered();
-        list.add(&format!(r#"{{"tools":[{}7]}}"#, "7,".repeat(999))).unwrap();
-        assert_eq!((list.oddities.len(), list.untold), (ODDITIES_MAX, 1000 - ODDITIES_MAX));
-    }
-
-    #[test]
-    fn a_repeated_page_ends_the_list_and_a_repeated_cursor_does_not() {
-        let mut list = unfiltered();
-        let page =
-            |name: &str| format!(r#"{{"tools":[{{"name":"{name}","inputSchema":{{}}}}],"nextCursor":""}}"#);
-        assert_eq!(list.add(&page("a")).unwrap().as_deref(), Some("\"\""));
-        assert_eq!(list.add(&page("b")).unwrap().as_deref(), Some("\"\""));
-        assert_eq!(list.add(&page("a")).unwrap(), None);
-        assert_eq!(list.names.len(), 2);
-    }
-
-    #[test]
-    fn the_limit_applies_after_the_filter_and_counts_what_was_listed() {
-        let tools: Vec<_> =
-            (0..300).map(|index| format!(r#"{{"name":"t{index}","inputSchema":{{}}}}"#)).collect();
-        let page = format!(r#"{{"tools":[{}]}}"#, tools.join(","));
-        let error = unfiltered().add(&page).unwrap_err();
-        assert_eq!((error.code, error.detail("count")), (ErrorCode::TooManyTools, Some(&300.into())));
-        let filter = ToolFilter { include: Some(vec!["t299".into()]), exclude: None };
-        let mut list = Listed::through(filter, usize::MAX);
-        list.add(&page).unwrap();
-        assert_eq!(list.names.len(), 1);
-    }
-
-    #[test]
-    fn all_pages_together_hold_no_more_than_one_message_may() {
-        let mut list = Listed::through(ToolFilter::default(), 200);
-        let page = |name: &str| {
-            let tool =
-                format!(r#"{{"name":"{name}","description":"{}","inputSchema":{{}}}}"#, "x".repeat(60));
-            format!(r#"{{"tools":[{tool}],"nextCursor":"{name}"}}"#)
-        };
-        assert_eq!(list.add(&page("a")).unwrap().as_deref(), Some("\"a\""));
-        let error = list.add(&page("b")).unwrap_err();
-        assert_eq!((error.code, error.detail("limit")), (ErrorCode::MessageTooLarge, Some(&200.into())));
-    }
-
-    #[tokio::test]
-    async fn a_large_page_is_read_beside_the_io_thread_and_is_the_same_list() {
-        let page = format!(
-            r#"{{"tools":[{{"name":"a","inputSchema":{{"x":"{}"}}}}],"nextCursor":"n"}}"#,
-            "x".repeat(POOL_FROM)
-        );
-        let (list, cursor) = unfiltered().with(page).await.unwrap();
-        assert_eq!((list.names.len(), cursor.as_deref()), (1, Some("\"n\"")));
-    }
-}
+mod tests;

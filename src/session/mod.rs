@@ -70,6 +70,8 @@ pub enum Event {
     StderrLine(String),
     /// The `params` of `notifications/message`, redacted.
     Log(Value),
+    /// A JSON array of tools that come before those of the [`Welcome`]: while the host takes them in, more of the list is asked for.
+    ToolsPage(String),
     /// The new list: a JSON array.
     ToolsChanged(String),
     /// The server asks the user something in mid-call. Only where [`Plan::answers_input`] says so; to be answered.
@@ -89,6 +91,7 @@ impl fmt::Debug for Event {
         match self {
             Self::StderrLine(line) => write!(formatter, "StderrLine({line:?})"),
             Self::Log(params) => write!(formatter, "Log({params})"),
+            Self::ToolsPage(tools) => write!(formatter, "ToolsPage({} bytes)", tools.len()),
             Self::ToolsChanged(tools) => write!(formatter, "ToolsChanged({} bytes)", tools.len()),
             Self::Warning { code, message, .. } => write!(formatter, "Warning({code}: {message})"),
             Self::InputRequired { .. } => write!(formatter, "InputRequired"),

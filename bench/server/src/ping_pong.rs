@@ -4,7 +4,8 @@ use std::io::{self, Read, Write};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// Prints the median and the 99th percentile of so many rounds, in nanoseconds, as JSON.
+/// Prints the median and the 99th percentile of so many rounds, and the CPU time that a round takes on this side, in
+/// nanoseconds, as JSON.
 pub fn measure(rounds: usize, bytes: usize) -> io::Result<()> {
     let mut child = Command::new(std::env::current_exe()?)
         .arg("echo-lines")
@@ -17,17 +18,26 @@ pub fn measure(rounds: usize, bytes: usize) -> io::Result<()> {
     let line = vec![b'x'; bytes];
     let mut back = vec![0; bytes];
     let mut times = Vec::with_capacity(rounds);
+    let cpu = cpu_time()?;
     for _ in 0..rounds {
         let begun = Instant::now();
         input.write_all(&line)?;
         output.read_exact(&mut back)?;
         times.push(begun.elapsed().as_nanos());
     }
+    let cpu = (cpu_time()? - cpu) / rounds as u64;
     drop(input);
     child.wait()?;
     times.sort_unstable();
-    println!(r#"{{"p50":{},"p99":{}}}"#, times[rounds / 2], times[rounds * 99 / 100]);
+    println!(r#"{{"p50":{},"p99":{},"cpu":{cpu}}}"#, times[rounds / 2], times[rounds * 99 / 100]);
     Ok(())
+}
+
+/// Of this thread, in nanoseconds: what bench/meters.mjs reads for the clients.
+fn cpu_time() -> io::Result<u64> {
+    let told = std::fs::read_to_string("/proc/thread-self/schedstat")?;
+    let first = told.split(' ').next().and_then(|text| text.parse().ok());
+    first.ok_or_else(|| io::Error::other("the kernel keeps no schedstat"))
 }
 
 /// Sends back what comes.

@@ -48,6 +48,47 @@ fn hex_parts(byte: u8) -> bool {
     hex(byte) || byte == b'-'
 }
 
+/// The formats whose prefixes begin with this byte.
+pub(super) fn formats_from(first: u8) -> &'static [&'static Format] {
+    BY_FIRST.from(first)
+}
+
+/// The table in the order of first bytes. Made by the compiler: a search automaton of all prefixes, in its place, took 0.15 ms of
+/// each process that judges a definition.
+static BY_FIRST: ByFirst = ByFirst::of(FORMATS);
+
+struct ByFirst {
+    formats: [&'static Format; FORMATS.len()],
+    /// Those from a byte on begin here.
+    begin: [usize; 257],
+}
+
+impl ByFirst {
+    const fn of(table: &'static [Format]) -> Self {
+        let mut sorted = Self { formats: [&table[0]; FORMATS.len()], begin: [0; 257] };
+        let (mut first, mut count) = (0, 0);
+        while first < 256 {
+            sorted.begin[first] = count;
+            let mut at = 0;
+            while at < table.len() {
+                if table[at].prefix.as_bytes()[0] as usize == first {
+                    sorted.formats[count] = &table[at];
+                    count += 1;
+                }
+                at += 1;
+            }
+            first += 1;
+        }
+        sorted.begin[first] = count;
+        sorted
+    }
+
+    fn from(&self, first: u8) -> &[&'static Format] {
+        let first = usize::from(first);
+        self.formats.get(self.begin[first]..self.begin[first + 1]).unwrap_or_default()
+    }
+}
+
 pub(super) const FORMATS: &[Format] = &[
     format("ghp_", alphanumeric, 20, "a GitHub token"),
     format("gho_", alphanumeric, 20, "a GitHub token"),

@@ -6,10 +6,8 @@
 mod marked;
 
 use self::marked::{account_key, aws_secret, bot_token, composed, signed_url};
-use super::formats::{FORMATS, Format, base64, base64url};
-use aho_corasick::AhoCorasick;
+use super::formats::{Format, base64, base64url, formats_from};
 use memchr::memmem;
-use std::sync::LazyLock;
 
 /// As far as a token is read to tell it from words and placeholders.
 const LOOKED_AT: usize = 256;
@@ -55,15 +53,17 @@ pub(crate) fn secret_parts(value: &str) -> Vec<String> {
 }
 
 fn prefixed(value: &str) -> Option<&'static str> {
-    // Without a usable table nothing would be a token; building it from these constants cannot fail, and a test says so.
-    static PREFIXES: LazyLock<Option<AhoCorasick>> =
-        LazyLock::new(|| AhoCorasick::new(FORMATS.iter().map(|format| format.prefix)).ok());
     let bytes = value.as_bytes();
-    PREFIXES.as_ref()?.find_overlapping_iter(value).find_map(|found| {
-        let format =
-            FORMATS.get(found.pattern().as_usize()).filter(|_| starts_token(bytes, found.start()))?;
-        let body = run(&bytes[found.end()..], format.alphabet, LOOKED_AT.max(format.least));
-        is_token(format, body).then_some(format.what)
+    bytes.iter().enumerate().find_map(|(at, first)| {
+        let formats = formats_from(*first);
+        if formats.is_empty() || !starts_token(bytes, at) {
+            return None;
+        }
+        formats.iter().copied().find_map(|format| {
+            let rest = bytes[at..].strip_prefix(format.prefix.as_bytes())?;
+            let body = run(rest, format.alphabet, LOOKED_AT.max(format.least));
+            is_token(format, body).then_some(format.what)
+        })
     })
 }
 

@@ -36,7 +36,11 @@ impl Owner for Listener {
         match event {
             Event::Closed(_) => heard.closed += 1,
             Event::ToolsChanged(list) => heard.lists.push(list),
-            Event::StderrLine(_) | Event::Log(_) | Event::Warning { .. } | Event::InputRequired { .. } => {}
+            Event::StderrLine(_)
+            | Event::Log(_)
+            | Event::ToolsPage(_)
+            | Event::Warning { .. }
+            | Event::InputRequired { .. } => {}
         }
     }
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::policy::capability::formats::FORMATS;
 
 /// A token's body of the wanted length, in no vendor's real use. Built here so that no scanner takes this file for a leak.
 fn body(length: usize) -> String {

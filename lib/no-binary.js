@@ -1,0 +1,34 @@
+'use strict'
+
+const { McpError } = require('./errors.js')
+
+/** What is wrong where no binary could be loaded; `cause` is the generated loader's own error. */
+function noBinary(cause) {
+  const platform = process.platform
+  const arch = process.arch
+  const libc = platform === 'linux' ? linuxLibc() : undefined
+  const triple = [platform, arch, libc].filter(Boolean).join('-')
+  const message = `No native binary of workflow-mcp could be loaded for ${triple}. Install with optional dependencies, or build it with \`npm run build\` in a checkout; in a packaged Electron app the .node file must be outside of the asar archive`
+  return new McpError(message, {
+    code: 'ERR_MCP_NATIVE_LOAD',
+    details: { platform, arch, ...(libc && { libc }), tried: triedPaths(cause) },
+    cause,
+  })
+}
+
+function linuxLibc() {
+  const header = process.report?.getReport?.().header
+  return header?.glibcVersionRuntime ? 'gnu' : 'musl'
+}
+
+/** What the loader tried: one message for each path and package, from its chain of causes. */
+function triedPaths(error) {
+  const tried = []
+  // The first one is the generated loader's own, which blames npm whatever the reason.
+  for (let cause = error.cause; cause instanceof Error && tried.length < 16; cause = cause.cause) {
+    tried.push(cause.message.split('\n', 1)[0])
+  }
+  return tried
+}
+
+module.exports = { noBinary }
