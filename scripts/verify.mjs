@@ -24,6 +24,7 @@ const SLOW_PATHS = [
   'exit-races',
   'large-results',
   'lone-calls',
+  'lone-texts',
   'messages',
   'threads',
 ]

@@ -10,13 +10,13 @@ export function readsHere() {
 }
 
 /** Windows has no such handle for pipes, and the binary that does without what makes things fast (scripts/verify.mjs) makes none. */
-const NEVER_HERE =
+export const NEVER_HERE =
   process.platform === 'win32' || process.env.NAPI_RS_NATIVE_LIBRARY_PATH?.includes('slow-paths') === true
 
-/** Calls one after the other until answers are read here. Where that cannot be, some calls are as good. */
-export async function calledAlone(connection) {
+/** Calls one after the other, of small answers or others, until answers are read here. Where that cannot be, some calls are as good. */
+export async function calledAlone(connection, call = index => connection.callTool('echo', { index })) {
   const few = async () => {
-    for (let call = 0; call < 8; call++) await connection.callTool('echo', { call })
+    for (let index = 0; index < 8; index++) await call(index)
   }
   if (NEVER_HERE) return few()
   await soon(async () => {

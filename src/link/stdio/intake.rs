@@ -46,6 +46,12 @@ impl Intake {
         self.lines.is_whole()
     }
 
+    /// Whether a line over the limit is going by.
+    #[must_use]
+    pub fn is_skipping(&self) -> bool {
+        self.lines.is_skipping()
+    }
+
     /// Gives back what room large lines have taken. Only where nothing is held.
     pub fn shrink(&mut self) {
         self.lines.shrink();
@@ -62,16 +68,18 @@ impl Intake {
         Ok(())
     }
 
-    /// The same on a thread that does not wait for the pool: for what came in a read or two.
-    pub fn deliver_here(&mut self, receiver: &dyn Receiver) -> Result<(), McpError> {
+    /// The same on a thread that does not wait for the pool, for what is not long; how many lines that were.
+    pub fn deliver_here(&mut self, receiver: &dyn Receiver) -> Result<usize, McpError> {
+        let mut count = 0;
         while let Some(line) = self.next_line(receiver)? {
             let messages = match line {
                 WholeLine::Short(line) => envelope::parse_owned(line),
                 WholeLine::Long(line, outline) => envelope::parse_outlined(line, *outline),
             };
             self.take_in(messages, receiver);
+            count += 1;
         }
-        Ok(())
+        Ok(count)
     }
 
     /// The next line to be read; what over-long ones answer is handed up meanwhile.

@@ -140,6 +140,12 @@ impl Lines {
             && self.buffer.get(self.start..).is_none_or(|held| held.ends_with(b"\n") || held.is_empty())
     }
 
+    /// Whether a line over the limit is going by.
+    #[must_use]
+    pub fn is_skipping(&self) -> bool {
+        self.skipping.is_some()
+    }
+
     /// Gives back what room large lines have taken. Only where nothing is held.
     pub fn shrink(&mut self) {
         if self.length() == 0 {

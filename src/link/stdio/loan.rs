@@ -2,8 +2,8 @@
 //!
 //! A call that is alone goes from the host's thread through the pipe to the server, whose answer wakes the I/O thread,
 //! which wakes the host's: three switches of threads, of which the last is all that the answer is waited for. Read on
-//! the host's thread itself there are two. That pays for calls that come one after the other and have short answers; of
-//! others the I/O thread takes the reading off the host's.
+//! the host's thread itself there are two. That pays for calls that come one after the other and whose answers are not
+//! long; of others the I/O thread takes the reading off the host's.
 
 use std::any::Any;
 use std::io;
@@ -17,12 +17,13 @@ use tokio::sync::Notify;
 
 use super::intake::Intake;
 use super::read::{Read, outcome};
-use super::traffic::{SHORT, Traffic};
+use super::traffic::Traffic;
 use crate::error::McpError;
 use crate::link::{Receiver, Source};
 use crate::process::pipes::read_now;
 
-/// So many reads in a row without an answer: the server talks of its own accord.
+/// So many reads in a row without the answer that is waited for, or so many lines in one: the server talks of its own
+/// accord. It bounds what is read in one turn of the loop, too, however fast the server writes.
 const UNASKED_MAX: u32 = 8;
 
 /// One loan, from the I/O thread's giving it to its taking it back. Both may look at it, one at a time.
@@ -41,6 +42,7 @@ struct Lent {
     intake: Intake,
     receiver: Arc<dyn Receiver>,
     traffic: Arc<Traffic>,
+    answers: u64,
     unasked: u32,
     /// Nothing more is to be read here.
     is_over: bool,
@@ -52,6 +54,8 @@ struct Lent {
 pub(super) struct Returned {
     pub(super) end: OwnedFd,
     pub(super) intake: Intake,
+    /// How many were read.
+    pub(super) answers: u64,
     /// The server broke the protocol.
     pub(super) breach: Option<McpError>,
 }
@@ -64,8 +68,17 @@ impl Loan {
         receiver: Arc<dyn Receiver>,
         traffic: Arc<Traffic>,
     ) -> Self {
-        let lent =
-            Lent { end, intake, receiver, traffic, unasked: 0, is_over: false, breach: None, panic: None };
+        let lent = Lent {
+            end,
+            intake,
+            receiver,
+            traffic,
+            answers: 0,
+            unasked: 0,
+            is_over: false,
+            breach: None,
+            panic: None,
+        };
         Self {
             lent: Mutex::new(Some(lent)),
             over: Notify::new(),
@@ -117,11 +130,11 @@ impl Loan {
 
     /// Takes it back, once.
     pub(super) fn take(&self) -> Option<Returned> {
-        let Lent { end, intake, breach, panic, .. } = self.lock().take()?;
+        let Lent { end, intake, answers, breach, panic, .. } = self.lock().take()?;
         if let Some(panic) = panic {
             resume_unwind(panic);
         }
-        Some(Returned { end, intake, breach })
+        Some(Returned { end, intake, answers, breach })
     }
 
     /// Whether it may be read on.
@@ -172,8 +185,22 @@ impl Lent {
         }
     }
 
-    /// Reads once; true if something was there. The end of the pipe is left there for the I/O thread to find.
+    /// Reads what is there, up to the end of a line; true if that was anything. A line that comes in pieces is read on
+    /// at once: the next has mostly come while the last was looked at, and a turn of the loop costs more than a read.
     fn read(&mut self) -> bool {
+        let mut has_read = false;
+        while self.read_once() {
+            has_read = true;
+            if self.is_over || self.intake.is_whole() {
+                break;
+            }
+        }
+        has_read
+    }
+
+    /// True if something was there. The end of the pipe is left there for the I/O thread to find.
+    fn read_once(&mut self) -> bool {
+        let before = self.intake.length();
         let space = self.intake.space();
         match outcome(read_now(&self.end, space)) {
             None | Some(Read::Nothing) => return false,
@@ -183,140 +210,32 @@ impl Lent {
             }
             Some(Read::Some) => {}
         }
-        let count = self.intake.length();
-        self.traffic.received(count);
-        self.is_over = count > SHORT || !self.intake.is_whole();
-        self.deliver();
-        self.unasked = if self.traffic.has_answer() { 0 } else { self.unasked + 1 };
-        self.is_over |= self.unasked > UNASKED_MAX;
+        self.traffic.received(self.intake.length() - before, self.intake.length());
+        let lines = self.deliver();
+        if self.traffic.has_answer() {
+            (self.answers, self.unasked) = (self.answers + 1, 0);
+        } else {
+            self.unasked += 1;
+        }
+        self.is_over |= self.unasked > UNASKED_MAX
+            || lines > UNASKED_MAX
+            || !self.traffic.is_sequential()
+            || self.intake.is_skipping();
         true
     }
 
-    fn deliver(&mut self) {
-        if let Err(breach) = self.intake.deliver_here(&*self.receiver) {
-            self.breach = Some(breach);
-            self.is_over = true;
+    /// How many lines that were.
+    fn deliver(&mut self) -> u32 {
+        match self.intake.deliver_here(&*self.receiver) {
+            Ok(lines) => u32::try_from(lines).unwrap_or(u32::MAX),
+            Err(breach) => {
+                self.breach = Some(breach);
+                self.is_over = true;
+                0
+            }
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-    use std::io::{PipeWriter, Write};
-
-    use serde_json::Value;
-
-    use super::super::noise::Noise;
-    use super::*;
-    use crate::link::Arrival;
-    use crate::policy::redact::Redactor;
-
-    #[derive(Default)]
-    struct Heard(Mutex<Vec<String>>);
-
-    impl Receiver for Heard {
-        fn arrived(&self, arrival: Arrival) {
-            let Arrival::Message(message) = arrival else { panic!("no message") };
-            let crate::link::envelope::Message::Notification { method, .. } = message else {
-                panic!("a panic on purpose")
-            };
-            self.0.lock().unwrap().push(method);
-        }
-
-        fn stderr_line(&self, _line: String) {}
-        fn warning(&self, _code: &'static str, _message: &str, _details: Vec<(&'static str, Value)>) {}
-    }
-
-    fn lent() -> (Loan, PipeWriter, Arc<Heard>) {
-        let (reader, writer) = io::pipe().unwrap();
-        let reader = OwnedFd::from(reader);
-        rustix::io::ioctl_fionbio(&reader, true).unwrap();
-        let noise = Arc::new(Noise::new(Redactor::new(&[])));
-        let intake = Intake::new("s".to_owned(), 1 << 20, noise);
-        let heard = Arc::<Heard>::default();
-        (Loan::new(reader, intake, heard.clone(), Arc::default()), writer, heard)
-    }
-
-    fn line(method: impl std::fmt::Display) -> String {
-        format!("{{\"method\":\"{method}\"}}\n")
-    }
-
-    async fn is_over(loan: &Loan) -> bool {
-        tokio::time::timeout(std::time::Duration::ZERO, loan.ended()).await.is_ok()
-    }
-
-    #[tokio::test]
-    async fn whole_lines_are_handed_up_and_the_beginning_of_another_goes_back_with_the_pipe() {
-        let (loan, mut writer, heard) = lent();
-        assert!(loan.read(), "nothing is there yet");
-        writer.write_all(line("a").as_bytes()).unwrap();
-        assert!(loan.read());
-        assert!(!is_over(&loan).await);
-        writer.write_all(format!("{}{{\"meth", line("b")).as_bytes()).unwrap();
-        assert!(!loan.read());
-        assert!(is_over(&loan).await);
-        writer.write_all(b"od\":\"c\"}\n").unwrap();
-        assert!(!loan.read(), "the rest is no longer read here");
-        let Returned { end, mut intake, breach } = loan.take().unwrap();
-        assert_eq!(breach, None);
-        read_now(&end, intake.space()).unwrap();
-        intake.deliver(&*heard).await.unwrap();
-        assert_eq!(*heard.0.lock().unwrap(), ["a", "b", "c"]);
-        assert!(!loan.read() && loan.take().is_none() && loan.descriptor().is_err());
-    }
-
-    #[tokio::test]
-    async fn what_has_come_is_read_in_the_borrowers_place_too() {
-        let (loan, mut writer, heard) = lent();
-        assert!(!loan.has_more());
-        writer.write_all(line("a").as_bytes()).unwrap();
-        assert!(loan.has_more());
-        assert!(!loan.has_more());
-        assert!(!is_over(&loan).await, "it stays lent");
-        drop(writer);
-        assert!(!loan.has_more());
-        assert!(is_over(&loan).await);
-        assert_eq!(*heard.0.lock().unwrap(), ["a"]);
-    }
-
-    #[tokio::test]
-    async fn the_end_of_the_pipe_is_left_to_be_found() {
-        let (loan, writer, _) = lent();
-        drop(writer);
-        assert!(!loan.read());
-        assert!(is_over(&loan).await);
-        let Returned { end, mut intake, .. } = loan.take().unwrap();
-        assert_eq!(read_now(&end, intake.space()).unwrap(), 0);
-    }
-
-    #[tokio::test]
-    async fn much_at_once_and_a_server_that_talks_unasked_end_it() {
-        let (loan, mut writer, heard) = lent();
-        writer.write_all(line("a").repeat(SHORT / 10).as_bytes()).unwrap();
-        assert!(!loan.read());
-        assert_eq!(heard.0.lock().unwrap().len(), SHORT / 10);
-
-        let (loan, mut writer, heard) = lent();
-        let mut reads = 0;
-        while {
-            writer.write_all(line(reads).as_bytes()).unwrap();
-            reads += 1;
-            loan.read()
-        } {}
-        assert_eq!(reads, UNASKED_MAX + 1);
-        assert_eq!(heard.0.lock().unwrap().len(), reads as usize);
-        assert_eq!(loan.reads(), u64::from(reads));
-    }
-
-    #[tokio::test]
-    #[should_panic(expected = "a panic on purpose")]
-    async fn a_panic_stays_away_from_the_host_and_comes_out_where_the_loan_is_taken_back() {
-        let (loan, mut writer, _) = lent();
-        writer.write_all(b"{\"id\":1,\"result\":{}}\n").unwrap();
-        assert!(!loan.read());
-        assert!(is_over(&loan).await);
-        loan.take();
-    }
-}
+mod tests;

@@ -7,11 +7,13 @@
 //! - [`turn`] — what is sent in one turn of an event loop
 //! - `reading`, [`read`] — who reads what the server writes, and how a non-blocking pipe is read
 //! - [`traffic`] — what went to and fro, and whether calls come one at a time
-//! - `loan` — stdout while the host's own thread reads it
+//! - `lending`, `loan` — stdout lent to the host's own thread, and while that reads it
 //! - [`stderr`], [`noise`] — what the server says beside the protocol
 
 mod ahead;
 pub mod intake;
+#[cfg(unix)]
+mod lending;
 pub mod lines;
 #[cfg(unix)]
 mod loan;
@@ -28,15 +30,13 @@ use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-#[cfg(unix)]
-use std::sync::Mutex;
 use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::{Notify, OnceCell, watch};
 
 #[cfg(unix)]
-use self::loan::Loan;
+use self::lending::Lending;
 use self::noise::Noise;
 use self::pipe::Pipe;
 use self::stderr::{Stderr, telling_line};
@@ -72,9 +72,8 @@ pub struct Stdio {
     stderr: Stderr,
     noise: Arc<Noise>,
     traffic: Arc<Traffic>,
-    /// What the host's thread reads from now.
     #[cfg(unix)]
-    loan: Mutex<Option<Arc<Loan>>>,
+    lending: Lending,
     /// The server has stopped reading its stdin, which only a write finds out.
     deaf: Notify,
     end: OnceCell<End>,
@@ -93,7 +92,7 @@ pub async fn open(opening: Opening, receiver: Arc<dyn Receiver>) -> Result<Arc<S
         noise: Arc::new(Noise::new(opening.redactor)),
         traffic: Arc::default(),
         #[cfg(unix)]
-        loan: Mutex::default(),
+        lending: Lending::default(),
         deaf: Notify::new(),
         end: OnceCell::new(),
         over: watch::Sender::new(false),
@@ -172,11 +171,11 @@ impl Stdio {
 
 impl Link for Stdio {
     fn send(&self, frame: Frame) -> Sent {
-        if let FrameKind::Request(id) = frame.kind {
-            let is_alone = self.traffic.asked(id);
-            if cfg!(unix) && !is_alone {
-                self.end_loan();
-            }
+        if let FrameKind::Request(id) = frame.kind
+            && !self.traffic.asked(id)
+        {
+            #[cfg(unix)]
+            self.end_loan();
         }
         self.pipe.send(frame)
     }
