@@ -175,20 +175,21 @@ export async function manyConnects(client, { times }) {
   return { growth: memory().now - before }
 }
 
-/** A large plain text costs the main thread nothing that grows with it. */
-export async function flatText(client, { times }) {
+/**
+ * What a large plain text costs the main thread with its size: V8's collections, which it starts by the bytes it is told
+ * of. So the mean counts: they come with every few calls.
+ */
+export async function longTexts(client, { times }) {
   return withConnection(client, false, async connection => {
-    const cost = async bytes => {
-      const samples = []
-      for (let time = 0; time < times + 1; time++) {
-        const cpu = mainThreadCpu()
-        await connection.call('ascii', { bytes })
-        samples.push(mainThreadCpu() - cpu)
-      }
-      return median(samples.slice(1))
+    const cost = async megabytes => {
+      const args = { bytes: megabytes * 1_000_000 }
+      await connection.call('ascii', args)
+      const cpu = mainThreadCpu()
+      for (let time = 0; time < times; time++) await connection.call('ascii', args)
+      return (mainThreadCpu() - cpu) / times
     }
-    const small = await cost(3_000_000)
-    return { growth: (await cost(30_000_000)) / small }
+    const short = await cost(3)
+    return { perMegabyte: ((await cost(30)) - short) / 27 }
   })
 }
 
