@@ -165,8 +165,7 @@ test('without a binary the package loads, and every call that needs one rejects 
 
 test('a binary that cannot be loaded is named; one that has come since is loaded', async t => {
   const folder = published(t)
-  const [binary] = Object.keys(require.cache).filter(path => /workflow-mcp[^/\\]*\.node$/.test(path))
-  assert.ok(binary, 'the binary of this checkout has been loaded')
+  const binary = loadedBinary()
   const place = join(folder, binary.slice(root.length))
   writeFileSync(place, 'no library at all')
   const copy = createRequire(import.meta.url)(folder)
@@ -184,7 +183,7 @@ test('a binary that cannot be loaded is named; one that has come since is loaded
 test('the binary of a package of its own is found, at once and by the generated loader', async t => {
   await workflow.normalizeMcpServers([])
   const folder = published(t)
-  const [binary] = Object.keys(require.cache).filter(path => /workflow-mcp[^/\\]*\.node$/.test(path))
+  const binary = loadedBinary()
   const file = binary.slice(root.length)
   const own = join(
     folder,
@@ -213,11 +212,43 @@ test('the binary of a package of its own is found, at once and by the generated 
   assert.equal(loads({ NAPI_RS_NATIVE_LIBRARY_PATH: binary }), '0 true')
 })
 
+/** The path of the binary that this process has loaded. */
+function loadedBinary() {
+  const { sharedObjects } = process.report.getReport()
+  const binary = sharedObjects.find(path => /workflow-mcp[^/\\]*\.node$/.test(path))
+  assert.ok(binary, 'the binary has been loaded')
+  return binary
+}
+
 function hasMuslLoader() {
   return readdirSync('/lib').some(name => name.startsWith('ld-musl-'))
 }
 
 // ───────────────────────────── several environments ─────────────────────────────
+
+test('copies of the package in one environment, as a reset of the modules makes them, work side by side', async t => {
+  const copies = [workflow, ...[1, 2].map(() => copyOfPackage())]
+  assert.equal(new Set(copies.map(({ connectMcpServer }) => connectMcpServer)).size, copies.length)
+  const connections = []
+  for (const copy of copies) connections.push(await copy.connectMcpServer(fixture().definition))
+  t.after(() => Promise.all(connections.map(connection => connection.close())))
+  for (const [index, connection] of connections.entries())
+    assert.deepEqual((await connection.callTool('echo', { index })).structuredContent, { index })
+  for (const copy of copies) {
+    const error = await failure(copy.connectMcpServer({ id: 'x', command: ['/nowhere/at/all'] }))
+    assert.ok(copies.every(({ McpError }) => McpError.is(error)))
+  }
+})
+
+/** The package, evaluated once more. */
+function copyOfPackage() {
+  const kept = { ...require.cache }
+  for (const path of Object.keys(kept)) delete require.cache[path]
+  const copy = require('../index.js')
+  for (const path of Object.keys(require.cache)) delete require.cache[path]
+  Object.assign(require.cache, kept)
+  return copy
+}
 
 const WORKER = `
   const { parentPort, workerData } = require('node:worker_threads')
