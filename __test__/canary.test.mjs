@@ -170,13 +170,10 @@ const FAILURES = {
       const loader = new URL('../lib/host.js', import.meta.url).href
       const { said, stderr } = await host(
         `
-        import { createRequire, Module } from 'node:module'
         import { inspect } from 'node:util'
-        // As where neither this package nor one for the platform brought a binary.
-        const load = Module._load
-        Module._load = (request, ...rest) => {
-          if (/workflow-mcp[^/]*([.]node)?$/.test(request)) throw new Error('Cannot find module ' + request)
-          return load(request, ...rest)
+        // As where neither this package nor one for the platform brought a binary for this system.
+        process.dlopen = (_module, path) => {
+          throw new Error('Cannot open ' + path)
         }
         try {
           await workflow.normalizeMcpServers([given.definition])
