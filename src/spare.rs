@@ -32,14 +32,17 @@ struct Spare {
     is_watched: bool,
 }
 
-/// An empty buffer with room for so many bytes, if there is one.
+/// An empty buffer with room for so many bytes, if there is one: of those that are not much too large, which the next
+/// large message needs, the smallest.
 #[must_use]
 pub fn take(room: usize) -> Option<Vec<u8>> {
     if cfg!(feature = "slow-paths") {
         return None;
     }
     let mut spare = lock();
-    let index = spare.buffers.iter().rposition(|(buffer, _)| buffer.capacity() >= room)?;
+    let fits = room..=room.saturating_mul(2).saturating_add(FROM);
+    let sizes = spare.buffers.iter().map(|(buffer, _)| buffer.capacity()).enumerate().rev();
+    let (index, _) = sizes.filter(|(_, size)| fits.contains(size)).min_by_key(|(_, size)| *size)?;
     let (buffer, _) = spare.buffers.remove(index);
     spare.bytes -= buffer.capacity();
     Some(buffer)
@@ -144,6 +147,16 @@ mod tests {
         assert!(lock().bytes <= BYTES_MAX, "what nobody takes does not pile up");
         while take(FROM).is_some() {}
         assert_eq!(lock().bytes, 0);
+
+        for size in [20, 5, 9, 5] {
+            keep(Vec::with_capacity(size * FROM), &runtime);
+        }
+        assert!(take(FROM).is_none(), "they are for larger ones");
+        for size in [5, 5, 9] {
+            assert_eq!(take(4 * FROM).unwrap().capacity(), size * FROM);
+        }
+        assert!(take(4 * FROM).is_none());
+        assert!(take(10 * FROM).is_some());
 
         prepare(FROM);
         let prepared = loop {

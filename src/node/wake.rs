@@ -48,6 +48,8 @@ impl Wake {
         engine_is_node: bool,
         take: Take,
     ) -> napi::Result<Self> {
+        // What its last turn began: no turn comes after it.
+        env.add_env_cleanup_hook((), |()| turn::flush())?;
         if let Some(libuv) = Libuv::known().filter(|_| engine_is_node) {
             return LoopHandle::open(env, function, holds, libuv, take).map(Self::Loop);
         }
@@ -316,8 +318,6 @@ unsafe extern "C" fn end(_hook: sys::napi_async_cleanup_hook_handle, raw: *mut c
         let _sending = handle.sending.lock().unwrap_or_else(PoisonError::into_inner);
         handle.raw.store(ptr::null_mut(), Ordering::Release);
     }
-    // What this turn began: no turn comes after it.
-    turn::flush();
     // SAFETY: nobody else can reach the handle any more; the environment is alive for as long as its hooks run.
     unsafe {
         sys::napi_delete_reference(handle.env, handle.function);

@@ -16,8 +16,12 @@ const FROM: usize = 256 * 1024;
 /// As much again as has come of a line may be made ready, and no more than this.
 const AHEAD_MAX: usize = 4 * 1024 * 1024;
 
-/// What is made ready at a time. Whoever needs the buffer itself waits for so much.
-const STEP: usize = 256 * 1024;
+/// What is made ready at a time. Whoever needs the buffer itself waits for so much, at most 0.15 ms: after that the
+/// memory may be somebody else's.
+const STEP: usize = 64 * 1024;
+
+/// One buffer at a time in the whole process: the pool's few threads have servers to start, too.
+static IS_AT_WORK: AtomicBool = AtomicBool::new(false);
 
 /// Goes ahead of whoever reads into a buffer.
 #[derive(Default)]
@@ -42,7 +46,7 @@ struct Work {
 }
 
 impl Ahead {
-    /// Nothing to do: the buffer was used before, and has all its pages.
+    /// Nothing to do: the buffer was used before, and has its pages, but for some of its end perhaps.
     pub(super) fn of_used(buffer: &Vec<u8>) -> Self {
         let work = Work::new(buffer, 0);
         work.ready.store(work.end, Ordering::Relaxed);
@@ -59,10 +63,14 @@ impl Ahead {
         if work.is_idle.load(Ordering::Acquire)
             && work.next().is_some()
             && let Ok(runtime) = Handle::try_current()
+            && !IS_AT_WORK.swap(true, Ordering::Relaxed)
         {
             work.is_idle.store(false, Ordering::Relaxed);
             let work = work.clone();
-            drop(runtime.spawn_blocking(move || work.run()));
+            drop(runtime.spawn_blocking(move || {
+                work.run();
+                IS_AT_WORK.store(false, Ordering::Relaxed);
+            }));
         }
     }
 
@@ -138,15 +146,20 @@ mod tests {
 
     use super::*;
 
-    async fn idle(ahead: &Ahead) -> usize {
-        let work = ahead.work.as_ref().unwrap();
-        let until_idle = async {
-            while !work.is_idle.load(Ordering::Acquire) {
+    /// What is ready in the end. Others may be at work, too.
+    async fn ready(ahead: &mut Ahead, buffer: &Vec<u8>, likely: usize, expected: usize) -> usize {
+        let is_ready = async {
+            loop {
+                ahead.follow(buffer, likely);
                 tokio::time::sleep(Duration::from_millis(1)).await;
+                let work = ahead.work.as_ref().unwrap();
+                let ready = work.ready.load(Ordering::Relaxed) - work.begin;
+                if ready >= expected && work.is_idle.load(Ordering::Acquire) {
+                    return ready;
+                }
             }
         };
-        tokio::time::timeout(Duration::from_secs(10), until_idle).await.unwrap();
-        work.ready.load(Ordering::Relaxed) - work.begin
+        tokio::time::timeout(Duration::from_secs(10), is_ready).await.unwrap()
     }
 
     #[tokio::test]
@@ -162,8 +175,7 @@ mod tests {
         assert!(ahead.work.is_none(), "it is no long line yet");
         for (read, ready) in [(4, 8), (7, 14), (20, 32), (32, 32)] {
             buffer.resize(read * STEP, b'x');
-            ahead.follow(&buffer, 0);
-            assert_eq!(idle(&ahead).await, ready * STEP);
+            assert_eq!(self::ready(&mut ahead, &buffer, 0, ready * STEP).await, ready * STEP);
         }
         assert!(buffer.iter().all(|byte| *byte == b'x'));
         ahead.stop();
@@ -171,8 +183,9 @@ mod tests {
 
         for (read, ready) in [(8, 12), (11, 12), (13, 26)] {
             buffer.resize(read * STEP, b'x');
-            ahead.follow(&buffer, 12 * STEP);
-            assert_eq!(idle(&ahead).await, ready * STEP, "no more than it will probably need");
+            let likely = 12 * STEP;
+            let ready_now = self::ready(&mut ahead, &buffer, likely, ready * STEP).await;
+            assert_eq!(ready_now, ready * STEP, "no more than it will probably need");
         }
     }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use memchr::memchr;
+use tokio::runtime::Handle;
 
 use super::ahead::Ahead;
 use super::oversize::IdFinder;
@@ -96,8 +97,7 @@ impl Lines {
             self.searched -= self.start;
             self.start = 0;
             if self.buffer.is_empty() && self.buffer.capacity() > KEEP_CAPACITY {
-                self.ahead.stop();
-                self.buffer = Vec::new();
+                self.let_go();
             }
         }
         let wanted = self.buffer.len() + READ_SIZE;
@@ -109,7 +109,7 @@ impl Lines {
         &mut self.buffer
     }
 
-    /// Makes room for so much, and for what a long line probably needs: before it grows step by step, each of them into
+    /// Makes room for so much, and for what a long line probably needs: each time that it grows is another start with
     /// fresh memory.
     fn grow(&mut self, wanted: usize) {
         let length = self.buffer.len();
@@ -118,12 +118,26 @@ impl Lines {
             && let Some(mut roomy) = spare::take(likely)
         {
             roomy.extend_from_slice(&self.buffer);
+            self.let_go();
             self.ahead = Ahead::of_used(&roomy);
             self.buffer = roomy;
-        } else if length >= HAND_OVER_FROM && likely.max(2 * length) >= LARGE {
-            self.buffer.reserve_exact(likely.max(ROOM) - length);
-        } else {
+            return;
+        }
+        let is_large = length >= HAND_OVER_FROM && likely.max(2 * length) >= LARGE;
+        let room = likely.max(ROOM).max(2 * length);
+        // Where the system has no such room to promise, a line still gets what it needs now.
+        if !is_large || self.buffer.try_reserve_exact(room - length).is_err() {
             self.buffer.reserve(READ_SIZE);
+        }
+    }
+
+    /// Gives the buffer to whoever needs a large one: giving it back to the system would hold up this thread, which may
+    /// be the host's.
+    fn let_go(&mut self) {
+        self.ahead.stop();
+        let buffer = std::mem::take(&mut self.buffer);
+        if let Ok(runtime) = Handle::try_current() {
+            spare::keep(buffer, &runtime);
         }
     }
 
@@ -149,8 +163,8 @@ impl Lines {
     /// Gives back what room large lines have taken. Only where nothing is held.
     pub fn shrink(&mut self) {
         if self.length() == 0 {
-            self.ahead.stop();
-            (self.buffer, self.start, self.searched) = (Vec::new(), 0, 0);
+            self.let_go();
+            (self.start, self.searched) = (0, 0);
         }
     }
 
@@ -278,6 +292,26 @@ mod tests {
         assert_eq!(chunks(100, &[text]).0, expected);
         let bytewise: Vec<&[u8]> = text.chunks(1).collect();
         assert_eq!(chunks(100, &bytewise).0, expected);
+    }
+
+    #[test]
+    fn a_long_line_moves_seldom_however_long_it_gets() {
+        let mut lines = Lines::new(usize::MAX);
+        let piece = vec![b'x'; READ_SIZE];
+        let mut capacities = Vec::new();
+        for _ in 0..2 * ROOM / READ_SIZE {
+            let buffer = lines.space();
+            buffer.extend_from_slice(&piece);
+            if capacities.last() != Some(&buffer.capacity()) {
+                capacities.push(buffer.capacity());
+            }
+        }
+        assert!(capacities.len() <= 8, "{capacities:?}");
+        lines.space().push(b'\n');
+        assert_eq!(
+            lines.next_chunk().map(Plain::from),
+            Some(Plain::Line(piece.repeat(2 * ROOM / READ_SIZE)))
+        );
     }
 
     #[test]

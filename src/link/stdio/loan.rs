@@ -23,7 +23,7 @@ use crate::link::{Receiver, Source};
 use crate::process::pipes::read_now;
 
 /// So many reads in a row without the answer that is waited for, or so many lines in one: the server talks of its own
-/// accord. It bounds what is read in one turn of the loop, too, however fast the server writes.
+/// accord, or in small pieces, which are many wakes of this thread for one answer. It bounds what is read in one turn of the loop, too, however fast the server writes.
 const UNASKED_MAX: u32 = 8;
 
 /// One loan, from the I/O thread's giving it to its taking it back. Both may look at it, one at a time.

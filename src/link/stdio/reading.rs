@@ -1,4 +1,4 @@
-//! Reading a server's stdout: on the I/O thread, or on the host's own while calls come one at a time.
+//! Reading a server's stdout on the I/O thread, from which it is lent while calls come one at a time: see `lending`.
 
 use std::pin::pin;
 use std::sync::Arc;
