@@ -167,7 +167,6 @@ const FAILURES = {
   ERR_MCP_NATIVE_LOAD: [
     // A binary that is none, in an environment that has the secret, too.
     async () => {
-      const loader = new URL('../lib/host.js', import.meta.url).href
       const { said, stderr } = await host(
         `
         import { inspect } from 'node:util'
@@ -181,7 +180,7 @@ const FAILURES = {
         } catch (error) {
           say({ code: error.code, shown: [error.stack, inspect(error, { depth: 20, showHidden: true }), JSON.stringify(error)] })
         }`,
-        { given: { definition: definition('serve'), loader }, env: { ...process.env, ...SECRETS } },
+        { given: { definition: definition('serve') }, env: { ...process.env, ...SECRETS } },
       ).ended
       assert.equal(said[0]?.code, 'ERR_MCP_NATIVE_LOAD', stderr)
       for (const text of [stderr, ...said[0].shown]) assertTold(text, [])

@@ -197,6 +197,23 @@ test('the guardian ends with its host, and there is none where it is turned off'
   }
 })
 
+test('what a host called before process.exit reaches the server, few calls and many', async () => {
+  for (const count of [1, 40]) {
+    // It reads to the end, however long it takes to.
+    const { definition, log } = fixture(['--ignore-term'])
+    const program = host(
+      `${CONNECTED}
+      for (let index = 0; index < given.count; index++) connection.callTool('echo', { index })
+      process.exit(0)`,
+      { given: { definition, count } },
+    )
+    const server = await serverOf(program)
+    assert.equal((await program.ended).code, 0)
+    await gone(server)
+    assert.equal(received(log, 'tools/call').length, count)
+  }
+})
+
 // ───────────────────────────── what keeps a host alive ─────────────────────────────
 
 test('a pending call keeps its host alive, an idle connection does not, ref() does', async () => {
@@ -441,19 +458,3 @@ function state(pid) {
     return undefined
   }
 }
-
-test('what a host called before process.exit reaches the server, few calls and many', async () => {
-  for (const count of [1, 40]) {
-    const { definition, log } = fixture()
-    const program = host(
-      `${CONNECTED}
-      for (let index = 0; index < given.count; index++) connection.callTool('echo', { index })
-      process.exit(0)`,
-      { given: { definition, count } },
-    )
-    const server = await serverOf(program)
-    assert.equal((await program.ended).code, 0)
-    await gone(server)
-    assert.equal(received(log, 'tools/call').length, count)
-  }
-})

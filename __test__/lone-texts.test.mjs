@@ -48,12 +48,14 @@ test('texts are read on the caller’s thread up to 128 KB, and not what is long
   const { connection } = await connected(t)
   await calledAlone(connection, () => comesWhole(connection, 20_000))
   await calledAlone(connection, () => comesWhole(connection, 100_000))
-  await comesWhole(connection, 200_000)
-  await soon(() => !readsHere(), 'the end of the loan')
+  for (let time = 0; time < 40; time++) await comesWhole(connection, 200_000)
+  assert.ok(!readsHere())
   await calledAlone(connection, () => comesWhole(connection, 100_000))
   const rows = Array.from({ length: 1_000 }, (_, id) => ({ id, name: `row ${id}` }))
-  assert.deepEqual((await connection.callTool('echo', { rows })).structuredContent, { rows })
-  await soon(() => !readsHere(), 'the end of the loan')
+  for (let time = 0; time < 40; time++) {
+    assert.deepEqual((await connection.callTool('echo', { rows })).structuredContent, { rows })
+  }
+  assert.ok(!readsHere())
 })
 
 test('answers around every limit come whole, small ones and large ones in turns', async t => {
@@ -114,7 +116,8 @@ for (const [what, wait] of [
 
 test('calls time out and are aborted in the middle of their answers, which are late then', async t => {
   const { connection, log } = await connected(t)
-  const args = pieces(filling(100_000), 60_000, 300)
+  // Long enough for a stall of the machine not to be longer.
+  const args = pieces(filling(100_000), 60_000, 2_000)
   await calledAlone(connection, () => comesWhole(connection, 100_000))
   const late = await failure(connection.callTool('bytes', args, { timeout: 100 }))
   assert.equal(late.code, 'ERR_MCP_TIMEOUT')
@@ -134,21 +137,21 @@ test('calls time out and are aborted in the middle of their answers, which are l
 
 test('a large answer that came in time counts, however long the caller’s thread was busy with something else', async t => {
   const { connection } = await connected(t)
-  let answered = 0
-  for (let time = 0; time < 10; time++) {
+  let isAnswered = false
+  // A slow machine may take longer than the first ones.
+  for (let timeout = 30; !isAnswered && timeout < 10_000; timeout *= 2) {
     await calledAlone(connection, () => comesWhole(connection, 100_000))
-    const call = connection.callTool('big', { bytes: 100_000 }, { timeout: 30 })
-    busy(100)
-    answered += await call.then(
-      () => 1,
+    const call = connection.callTool('big', { bytes: 100_000 }, { timeout })
+    busy(3 * timeout)
+    isAnswered = await call.then(
+      () => true,
       ({ code }) => {
-        // A slow machine may take so long once, or more than once.
         assert.equal(code, 'ERR_MCP_TIMEOUT')
-        return 0
+        return false
       },
     )
   }
-  assert.ok(answered > 0)
+  assert.ok(isAnswered)
 })
 
 test('a line that goes over the limit costs its own call, wherever that is', async t => {

@@ -189,6 +189,7 @@ function wholeTimeout(number) {
 
 module.exports = {
   callOptions,
+  errors,
   isAbortSignal,
   jsonObject,
   jsonPieces,

@@ -1,12 +1,16 @@
 'use strict'
 
-const { callOptions, isAbortSignal, jsonObject, jsonPieces, refuseUnknown } = require('./call-options.js')
+const {
+  callOptions,
+  errors,
+  isAbortSignal,
+  jsonObject,
+  jsonPieces,
+  refuseUnknown,
+} = require('./call-options.js')
 const { theHost } = require('./host.js')
 const { safely, textOf } = require('./operations.js')
 const { deepFreeze, progress, toolResult } = require('./results.js')
-
-/** Loaded when something is wrong: a good call needs none of it. */
-const errors = () => require('./errors.js')
 
 async function connectMcpServer(definition, options) {
   const host = theHost()

@@ -102,6 +102,8 @@ function hasMusl(arch) {
   return existsSync(`/lib/ld-musl-${machine}.so.1`)
 }
 
+// ───────────────────────────── descriptions ─────────────────────────────
+
 // What a value is, as JSON text for src/node/values.rs, which judges it: everything JSON can say stands for itself, the rest is tagged.
 // Done here and not over N-API because only here a getter or a proxy that throws can be asked safely.
 
@@ -237,7 +239,7 @@ function isWellFormed(text) {
   return typeof text.isWellFormed === 'function' ? text.isWellFormed() : !loneSurrogates().test(text)
 }
 
-/** A key with half a surrogate pair is no name of anything; U+FFFD in its place says so. */
+/** A key with half a surrogate pair is no name of anything; U+FFFD in its place says so, of two such keys perhaps once. */
 function wellFormed(key) {
   return isWellFormed(key) ? key : key.replace(loneSurrogates(), '\ufffd')
 }
@@ -247,4 +249,4 @@ function loneSurrogates() {
   return /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g
 }
 
-module.exports = { describe, theHost }
+module.exports = { describe, errorOf, theHost }

@@ -2,6 +2,7 @@
 
 // What is under way in one JavaScript environment: hands the deliveries of its host (lib/host.js) to whoever waits for them.
 
+const { errorOf } = require('./host.js')
 // Taken now: a test of the host may put false timers in place of the global ones.
 const { setImmediate } = require('node:timers')
 const { hrtime } = process
@@ -274,11 +275,6 @@ function throwLater(error) {
 function textOf(outcome, reasonOf = errorOf) {
   if (typeof outcome === 'string' || Array.isArray(outcome)) return outcome
   throw reasonOf(outcome.error)
-}
-
-/** The error of a description of the native side. */
-function errorOf(text) {
-  return require('./errors.js').fromDescription(JSON.parse(text))
 }
 
 module.exports = { Operations, asMcpError, safely, textOf }

@@ -2,7 +2,7 @@
 
 const { McpClient } = require('./client.js')
 const { McpError, fromDescription, invalidArgument } = require('./errors.js')
-const { describe, theHost } = require('./host.js')
+const { describe, errorOf, theHost } = require('./host.js')
 const { answersToServer } = require('./input-required.js')
 const { safely } = require('./operations.js')
 const { deepFreeze } = require('./results.js')
@@ -50,7 +50,7 @@ class McpProject {
     let client = this.#clients.get(serverName)
     if (client === undefined) {
       const refusal = this.#native.refusal(serverName)
-      if (refusal !== null) throw fromDescription(JSON.parse(refusal))
+      if (refusal !== null) throw errorOf(refusal)
       client = new McpClient(this.#operations, this, serverName, {
         open: () => this.#native.server(serverName),
         errorOf: text => this.#listener.errorOf(text),

@@ -3,7 +3,6 @@
 //! - [`command`], [`outcome`] — what to start and what came of it; how it ended
 //! - [`error`] — a [`SpawnError`] that explains itself
 //! - [`format`] — what a file is that the system refuses to execute
-//! - [`pages`] — memory that is asked for before it is used
 //! - [`handle`] — the shared handle, and the one task behind it that watches, runs the ladder and reaps
 //!
 //! Each system has its own of these. `windows/` holds those of Windows, with a job in place of the group; the others are here:
@@ -29,7 +28,6 @@ mod error;
 mod format;
 mod handle;
 mod outcome;
-pub mod pages;
 
 #[cfg(unix)]
 mod at_exit;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
-use crate::process::pages;
+use super::pages;
 
 /// What goes on after so much is a long line.
 const FROM: usize = 256 * 1024;

@@ -2,7 +2,7 @@
 //!
 //! - [`intake`] — what the server says, from bytes to arrivals
 //! - [`lines`], [`oversize`] — bytes in, bounded lines out; whose answer an over-long line was
-//! - `ahead` — memory for the rest of a long line
+//! - `ahead`, `pages` — memory for the rest of a long line, asked for before it is used
 //! - [`pipe`] — the way out
 //! - [`turn`] — what is sent in one turn of an event loop
 //! - `reading`, [`read`] — who reads what the server writes, and how a non-blocking pipe is read
@@ -19,6 +19,7 @@ pub mod lines;
 mod loan;
 pub mod noise;
 pub mod oversize;
+mod pages;
 pub mod pipe;
 pub mod read;
 mod reading;

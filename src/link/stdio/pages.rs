@@ -4,7 +4,7 @@
 #[cfg(target_os = "linux")]
 #[must_use]
 #[expect(unsafe_code, reason = "rustix asks for the promise that nobody's memory changes")]
-pub fn populate(address: usize, length: usize) -> bool {
+pub(super) fn populate(address: usize, length: usize) -> bool {
     use std::ptr::with_exposed_provenance_mut;
 
     use rustix::mm::{Advice, madvise};
@@ -27,7 +27,7 @@ pub fn populate(address: usize, length: usize) -> bool {
 /// The same, where it cannot be asked for.
 #[cfg(not(target_os = "linux"))]
 #[must_use]
-pub fn populate(_address: usize, _length: usize) -> bool {
+pub(super) fn populate(_address: usize, _length: usize) -> bool {
     false
 }
 
