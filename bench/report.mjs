@@ -87,7 +87,10 @@ export function report(outcomes, run) {
   return {
     terminal: tables.map(text => `${text.replaceAll('**', '')}\n`).join('\n'),
     markdown:
-      run && `${heading(run)}\n${tables.join('\n')}\n${failed.map(line => `- failed: ${line}\n`).join('')}`,
+      run &&
+      [heading(run), ...tables, failed.map(line => `- failed: ${line}\n`).join('')]
+        .filter(Boolean)
+        .join('\n'),
     failed,
     missed,
   }
