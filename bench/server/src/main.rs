@@ -4,7 +4,9 @@
 //! - `bench-server --http` — the same over streamable HTTP; prints its port
 //! - `bench-server ping-pong ROUNDS BYTES` — the floor: lines to a child that sends them back, blocking, in nanoseconds
 //! - `bench-server echo-lines` — that child
+//! - `bench-server bare-starts ROUNDS` — the floor of a start, in nanoseconds
 
+mod bare_start;
 mod http;
 mod ping_pong;
 mod stdio;
@@ -32,6 +34,10 @@ fn main() -> io::Result<()> {
             ping_pong::measure(rounds, bytes)
         }
         Some("echo-lines") => ping_pong::echo_lines(),
+        Some("bare-starts") => {
+            let rounds = number("bare-starts").filter(|rounds| *rounds > 0);
+            bare_start::measure(rounds.ok_or_else(|| io::Error::other("bare-starts wants ROUNDS"))?)
+        }
         _ => {
             let tools =
                 Arc::new(Tools::new(number("--tools").unwrap_or(0), number("--schema").unwrap_or(100)));
