@@ -25,6 +25,7 @@ export const ROWS = [
     workload: 'connect',
     times: [40, 15],
     measures: { ms: { title: 'warm connect + list + close', unit: 'ms', bar: 0.65 } },
+    floor: 'bareStart',
   },
   {
     name: 'eight',
