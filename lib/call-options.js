@@ -1,6 +1,6 @@
 'use strict'
 
-const { theHost } = require('./host.js')
+const { theCore } = require('./core.js')
 
 /** Loaded when something is wrong: a good call needs none of it. */
 const errors = () => require('./errors.js')
@@ -149,7 +149,7 @@ function milliseconds(path, value) {
 function refuseUnknown(path, given, known) {
   const unknown = Object.keys(given).find(name => !known.includes(name) && given[name] !== undefined)
   if (unknown === undefined) return
-  const nearest = theHost().nearest(unknown, known)
+  const nearest = theCore().nearest(unknown, known)
   const hint = nearest === null ? `known are ${known.join(', ')}` : `did you mean ${nearest}?`
   throw errors().invalidArgument(`${path}.${unknown}`, `is unknown; ${hint}`, {
     details: nearest === null ? {} : { nearest },

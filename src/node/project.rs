@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::blocking::BlockingCalls;
 use super::dispatcher::Dispatcher;
+use super::dispatcher::handle::DispatcherHandle;
 use super::headers::FunctionHeaders;
 use super::questions::Questions;
 use super::server::{Events, Parts, ProjectServer, Server};
@@ -38,22 +39,6 @@ struct Servers {
 }
 
 impl Project {
-    /// Reads the configuration that the options name, or finds it.
-    pub(super) fn open(
-        options: &str,
-        host_env: &str,
-        token: i64,
-        dispatcher: Arc<Dispatcher>,
-        questions: Arc<Questions>,
-    ) -> Self {
-        let open = || {
-            let options = options::judge(&values::read(options), || values::read(host_env))?;
-            let directory = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
-            project::Project::open(options, &directory).map(Arc::new)
-        };
-        Self { opened: open(), token, dispatcher, questions, servers: Mutex::default() }
-    }
-
     fn opened(&self) -> napi::Result<&Arc<project::Project>> {
         self.opened.as_ref().map_err(|_| napi::Error::from_reason("the project could not be opened"))
     }
@@ -106,6 +91,24 @@ impl Project {
             }
             ended();
         });
+    }
+}
+
+/// Reads the configuration that the options name, or finds it. Options and environment are descriptions; the project's events come under
+/// `token`.
+#[napi(catch_unwind)]
+pub fn open_project(dispatcher: &DispatcherHandle, options: String, host_env: String, token: i64) -> Project {
+    let open = || {
+        let options = options::judge(&values::read(&options), || values::read(&host_env))?;
+        let directory = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+        project::Project::open(options, &directory).map(Arc::new)
+    };
+    Project {
+        opened: open(),
+        token,
+        dispatcher: dispatcher.dispatcher.clone(),
+        questions: dispatcher.questions.clone(),
+        servers: Mutex::default(),
     }
 }
 
