@@ -1,9 +1,6 @@
 'use strict'
 
-const { theCore } = require('./core.js')
-
-/** Loaded when something is wrong: a good call needs none of it. */
-const errors = () => require('./errors.js')
+const { errors, theCore } = require('./core.js')
 
 const KNOWN = [
   'signal',
@@ -189,7 +186,6 @@ function wholeTimeout(number) {
 
 module.exports = {
   callOptions,
-  errors,
   isAbortSignal,
   jsonObject,
   jsonPieces,

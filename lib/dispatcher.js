@@ -3,7 +3,7 @@
 // What is under way in one JavaScript environment: starts operations, and hands what is delivered of them (src/node/dispatcher.rs) to
 // whoever waits for it.
 
-const { errorOf } = require('./core.js')
+const { errorOf, errors } = require('./core.js')
 // Taken now: a test of the host may put false timers in place of the global ones.
 const { setImmediate } = require('node:timers')
 const { hrtime } = process
@@ -252,7 +252,7 @@ function isNode() {
 
 /** What the native side or we ourselves threw without meaning to: every failure has a code. */
 function asMcpError(error) {
-  const { McpError } = require('./errors.js')
+  const { McpError } = errors()
   if (McpError.is(error)) return error
   return new McpError(`${error?.message ?? error}`, { code: 'ERR_MCP_INTERNAL', cause: error })
 }
