@@ -12,7 +12,7 @@ use super::dispatcher::Dispatcher;
 use super::dispatcher::handle::DispatcherHandle;
 use super::headers::FunctionHeaders;
 use super::questions::Questions;
-use super::server::{Events, Parts, ProjectServer, Server};
+use super::server::{Calls, Events, ProjectServer, Server};
 use super::{io_thread, values};
 use crate::error::McpError;
 use crate::project::server::Reach;
@@ -59,7 +59,7 @@ impl Project {
         });
         let plan = plans(project.clone(), name.to_owned(), headers.clone(), events.clone());
         let on_demand = OnDemand::new(name, runtime.clone(), events, plan);
-        Ok(Server::new(Parts {
+        Ok(Server {
             name: name.to_owned(),
             on_demand,
             headers,
@@ -68,7 +68,8 @@ impl Project {
             timeout,
             runtime,
             dispatcher: self.dispatcher.clone(),
-        }))
+            calls: Calls::default(),
+        })
     }
 
     /// Ends every session; `ended` is called when nothing is left.
@@ -80,7 +81,7 @@ impl Project {
         };
         // No thread is started for a project of which no server was ever called.
         let runtime = if servers.is_empty() { None } else { io_thread::handle().ok() };
-        let endings: Vec<_> = servers.iter().map(|server| server.on_demand().close(reason)).collect();
+        let endings: Vec<_> = servers.iter().map(|server| server.on_demand.close(reason)).collect();
         let Some(runtime) = runtime else {
             ended();
             return;
@@ -148,7 +149,7 @@ impl Project {
         }
         let server = self.make(project, &name).map_err(|error| napi::Error::from_reason(error.message))?;
         if servers.is_closed {
-            drop(server.on_demand().close(Reason::Closed));
+            drop(server.on_demand.close(Reason::Closed));
         }
         let server = Arc::new(server);
         servers.by_name.insert(name, server.clone());
