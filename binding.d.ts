@@ -33,8 +33,8 @@ export declare class Connection {
   diagnostics(): string
 }
 
-/** What an environment needs of this side. Everything comes back through `deliver`. */
-export declare class Host {
+/** One environment's dispatcher, as JavaScript holds it. Everything comes back through `deliver`. */
+export declare class DispatcherHandle {
   /**
    * `deliver` is called with what there is to deliver, `4 * token + kind, text, …` or one array of that, or with
    * nothing when it is to be taken. `holds`: see src/node/holds.rs. `engineIsNode`: not Bun and not Deno, which have
@@ -43,8 +43,6 @@ export declare class Host {
   constructor(deliver: (...batch: unknown[]) => void, holds: Int32Array, engineIsNode: boolean)
   /** What there is to deliver: `[4 * token + kind, text, …]`. */
   take(): unknown[]
-  /** Reads a project's configuration. Options and environment are descriptions; the project's events come under `token`. */
-  openProject(options: string, hostEnv: string, token: number): Project
   /** Answers a question that came as an event; no answer says that the host's function failed. */
   answer(question: number, answer?: string | undefined | null): void
   /** Keeps the event loop alive until `release`, however often it was called. */
@@ -67,8 +65,8 @@ export declare class Plans {
   get normalized(): string
   /** Whether a group resolves although some of its servers failed. */
   get partial(): boolean
-  /** Starts the server at `index`. The result of the token is its welcome; its events carry the token too. Both go to `host`. */
-  connect(host: Host, index: number, token: number): Connection
+  /** Starts the server at `index`. The result of the token is its welcome; its events carry the token too. */
+  connect(dispatcher: DispatcherHandle, index: number, token: number): Connection
 }
 
 /** A project's configuration, and the servers of it that were called. Dropped, it ends their sessions. */
@@ -124,8 +122,14 @@ export declare function errorCodes(): Array<string>
 export declare function nearestName(name: string, known: Array<string>): string | null
 
 /**
- * Judges definitions and options before anything starts, which takes no host. All three are descriptions; `shape` is `one`, `group` or
- * `normalize`.
+ * Reads the configuration that the options name, or finds it. Options and environment are descriptions; the project's events come under
+ * `token`.
+ */
+export declare function openProject(dispatcher: DispatcherHandle, options: string, hostEnv: string, token: number): Project
+
+/**
+ * Judges definitions and options before anything starts, which takes no dispatcher. All three are descriptions; `shape` is `one`,
+ * `group` or `normalize`.
  */
 export declare function plan(definitions: string, options: string, hostEnv: string, shape: string): Plans
 

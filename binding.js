@@ -836,11 +836,12 @@ function __napiStampBindingTarget(exportsObject, target) {
 module.exports.__napiBindingTarget = __napiStampBindingTarget(nativeBinding, __napiLoadedBindingTarget)
 module.exports = nativeBinding
 module.exports.Connection = nativeBinding.Connection
-module.exports.Host = nativeBinding.Host
+module.exports.DispatcherHandle = nativeBinding.DispatcherHandle
 module.exports.Plans = nativeBinding.Plans
 module.exports.Project = nativeBinding.Project
 module.exports.ProjectServer = nativeBinding.ProjectServer
 module.exports.Waiting = nativeBinding.Waiting
 module.exports.errorCodes = nativeBinding.errorCodes
 module.exports.nearestName = nativeBinding.nearestName
+module.exports.openProject = nativeBinding.openProject
 module.exports.plan = nativeBinding.plan

@@ -103,7 +103,7 @@ export function normalizeMcpServers(
 export interface McpConnectOptions extends McpServerOptions {
   /** Aborts the connect: the server is stopped and the promise rejects with `signal.reason`. Later aborts do nothing. */
   signal?: AbortSignal
-  /** One deadline over start, handshake and tool listing, in ms, at least 1. Default: the definition's `timeout`. */
+  /** One deadline over start, handshake and tool listing, in ms: an integer from 1 to 2^31 - 1. Default: the definition's `timeout`. */
   connectTimeout?: number
   /**
    * Which revision of the protocol to speak. `'auto'` (default) begins with `initialize` and turns to the 2026-07-28
@@ -128,7 +128,7 @@ export interface McpConnectOptions extends McpServerOptions {
   maxMessageBytes?: number
   /**
    * How patient `close()` is: ms to wait after the server's input has ended (default 2_000), then ms to wait after
-   * SIGTERM (default 2_000). What is left then is killed.
+   * SIGTERM (default 2_000); integers from 0 to 300_000. What is left then is killed.
    */
   shutdown?: { endOfInput?: number; terminate?: number }
   /** Linux and macOS: a small helper process that stops the servers when this process dies hard. Default true. */
@@ -220,11 +220,11 @@ export interface McpToolResult {
 export interface McpCallOptions {
   /** Cancels: the server is told, and the call rejects with `signal.reason` at once. */
   signal?: AbortSignal
-  /** How long this call may take, in ms, at least 1, also beyond 300_000. Default: the definition's `timeout`. */
+  /** How long this call may take, in ms, from 1 to 2^31 - 1, so also beyond 300_000. Default: the definition's `timeout`. */
   timeout?: number
   /** Each progress report restarts `timeout`. Default false. */
   resetTimeoutOnProgress?: boolean
-  /** A bound that progress does not move, in ms. Default: none. */
+  /** A bound that progress does not move, in ms, from 1 to 2^31 - 1. Default: none. */
   maxTotalTimeout?: number
   /** Progress in the order it came, the last report always, none after the result. Reports in between may be skipped. */
   onProgress?(progress: McpProgress): void
@@ -560,7 +560,11 @@ export interface McpProjectOptions extends McpServerOptions {
    * it does so at once. Each round has the call's whole timeout; the time this function takes does not count.
    */
   onInputRequired?(request: unknown, serverName: string): Promise<unknown>
-  /** Things worth knowing that are no failure: WARN_MCP_LITERAL_CAPABILITY, and those of {@link McpConnectOptions.onWarning}. */
+  /**
+   * Things worth knowing that are no failure: WARN_MCP_LITERAL_CAPABILITY, WARN_MCP_TOOLS_NOT_LISTED (headers of calls may need the
+   * schemas of tools), WARN_MCP_EXTRA_CERTIFICATES (NODE_EXTRA_CA_CERTS cannot be used), and those of
+   * {@link McpConnectOptions.onWarning}.
+   */
   onWarning?(
     warning: { code: string; message: string; details: Readonly<Record<string, unknown>> },
     serverName: string,
@@ -688,11 +692,11 @@ export class McpError extends Error {
 
 /** The `code` of an {@link McpError}, with the fields of `details`. */
 export type McpErrorCode =
-  /** A definition breaks a rule. `path` (`servers[1].command[0]`), `reason`. */
+  /** A definition breaks a rule (`nearest` of an unknown name, or null). `path`, such as servers[1].command[0], `reason`. */
   | 'ERR_MCP_INVALID_DEFINITION'
   /** A definition holds what grants access to something. `path`, `key`, `why` ('allowed-key', 'name' or 'value'). */
   | 'ERR_MCP_CAPABILITY_IN_DEFINITION'
-  /** A variable is asked for that `allowedInheritedEnvKeys` does not name, or for an origin outside `allowedOrigins`. `path`, `key`. */
+  /** A variable is asked for that `allowedInheritedEnvKeys` does not name (`nearest`), or for an origin outside `allowedOrigins` (`origin`). `path`, `key`. */
   | 'ERR_MCP_ENV_NOT_ALLOWED'
   /** More than 8 definitions in one call. `limit`, `count`. */
   | 'ERR_MCP_TOO_MANY_SERVERS'
@@ -708,7 +712,7 @@ export type McpErrorCode =
   | 'ERR_MCP_PROTOCOL_VERSION'
   /** A deadline passed; that of a start also has the fields of ERR_MCP_HANDSHAKE. `phase` ('connect', 'list' or 'call'), `ms`. */
   | 'ERR_MCP_TIMEOUT'
-  /** The server left while the call was pending. `exitCode`, `signal`, `stderr`. */
+  /** The server left while the call was pending. `exitCode`, `signal`, `stderr` (its last 4 KiB). */
   | 'ERR_MCP_EXITED'
   /** The connection was closed while the call was pending; or it had ended before, and nothing was sent. */
   | 'ERR_MCP_CLOSED'
@@ -722,15 +726,15 @@ export type McpErrorCode =
   | 'ERR_MCP_MESSAGE_TOO_LARGE'
   /** The server asked for input in mid-call, and nobody is there to give it. */
   | 'ERR_MCP_INPUT_REQUIRED'
-  /** Arguments that are not a JSON object, a bad option, or no result where one is formatted. `path`, `reason`. */
+  /** Arguments that are not a JSON object or break a checked schema (`tool`), a bad option (`nearest`), or no result where one is formatted. `path`, `reason`. */
   | 'ERR_MCP_INVALID_ARGUMENT'
-  /** A project file is unreadable, untrusted or malformed. `file`, `line`, `reason`. */
+  /** A project file is unreadable, untrusted or malformed; or one server of it cannot be used as it is written (`path`). `file`, `line`, `reason`. */
   | 'ERR_MCP_CONFIG'
-  /** The project has no server of that name, or it is disabled. `known`, `nearest`, `looked`. */
+  /** The project has no server of that name, or it is disabled (`disabled`, true). `known`, `nearest`, `looked` (the folders, where no file was found), `file`. */
   | 'ERR_MCP_SERVER_NOT_FOUND'
-  /** The project's server of that name is a command, and commands were not allowed; or it has neither url nor command. */
+  /** The project's server of that name is a command, and commands were not allowed; or it has neither url nor command. `file`. */
   | 'ERR_MCP_SERVER_HAS_NO_URL'
-  /** The server refused over HTTP. `status`, `body` (its first 2 KiB). */
+  /** The server refused over HTTP. `status`, `body` (its first 2 KiB); `rpcCode` and `data` of a JSON-RPC error, `location` of a redirect, `retryAfter`. */
   | 'ERR_MCP_HTTP'
   /** The server wants other credentials. `status`, `wwwAuthenticate`. */
   | 'ERR_MCP_AUTH_REQUIRED'

@@ -1,7 +1,8 @@
 'use strict'
 
-// Nothing here loads the native binary: lib/host.js does, on the first call that needs it. Everything is loaded by the first call that
-// needs it, and not by an `import` that names it: the package takes part in the start of many programs, and each file adds 0.15 ms.
+// Nothing here loads the native binary: lib/core.js does, on the first call that needs it. So is each file loaded by the first call that
+// needs it, and not by the name's mention: the package takes part in the start of many programs, and each file adds 0.15 ms. An `import`
+// takes what is no function along at once, for a module's names have to have their values.
 
 module.exports = {
   get McpError() {
@@ -29,7 +30,7 @@ module.exports = {
     return require('./lib/script.js').mcpCallSync(serverName, tool, args, options)
   },
   async normalizeMcpServers(servers, options) {
-    return require('./lib/host.js').theHost().normalize(servers, options)
+    return require('./lib/core.js').theCore().normalize(servers, options)
   },
   openMcpProject(options) {
     return require('./lib/project.js').openMcpProject(options)

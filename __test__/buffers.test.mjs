@@ -11,7 +11,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 test('no function of the binary takes or gives a buffer, a typed array or an external, but for the one that is V8’s', () => {
   const types = readFileSync(join(root, 'binding.d.ts'), 'utf8')
   assert.match(types, /class Connection/)
-  // Three numbers that lib/operations.js makes and src/node/holds.rs writes, too.
+  // Three numbers that lib/dispatcher.js makes and src/node/holds.rs writes, too.
   const others = types.replace('holds: Int32Array', '')
   assert.notEqual(others, types)
   assert.doesNotMatch(others, /Buffer|Array\b(?!<)|DataView|External/)

@@ -62,7 +62,7 @@ const PRODUCED = {
 /** Produced where a copy of the package without its binary is at hand. */
 const IN_LOADING_TEST = ['ERR_MCP_NATIVE_LOAD']
 
-/** Of projects and of servers over HTTP, which are not there yet. */
+/** Of projects and of servers over HTTP: the canary tests of both produce them. */
 const OF_SCRIPTS = [
   'ERR_MCP_CONFIG',
   'ERR_MCP_SERVER_NOT_FOUND',

@@ -5,6 +5,7 @@ import { test } from 'node:test'
 const require = createRequire(import.meta.url)
 const { McpError } = require('../lib/errors.js')
 const { resultFormats, toolFormats } = require('../lib/formats.js')
+const { deepFreeze } = require('../lib/results.js')
 const { createMcpTools } = require('../lib/tools.js')
 
 const PNG = 'iVBORw0KGgo='
@@ -29,11 +30,6 @@ const NOTE = '[audio left out: audio/wav, 4 bytes]'
 async function toolsOf(...tools) {
   const callTool = () => assert.fail('formats call nothing')
   return createMcpTools({ connection: { id: 'demo', tools, callTool } })
-}
-
-function deepFreeze(value) {
-  if (typeof value === 'object' && value !== null) Object.values(value).forEach(deepFreeze)
-  return Object.freeze(value)
 }
 
 const schema = deepFreeze({

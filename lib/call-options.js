@@ -1,9 +1,6 @@
 'use strict'
 
-const { theHost } = require('./host.js')
-
-/** Loaded when something is wrong: a good call needs none of it. */
-const errors = () => require('./errors.js')
+const { errors, theCore } = require('./core.js')
 
 const KNOWN = [
   'signal',
@@ -149,7 +146,7 @@ function milliseconds(path, value) {
 function refuseUnknown(path, given, known) {
   const unknown = Object.keys(given).find(name => !known.includes(name) && given[name] !== undefined)
   if (unknown === undefined) return
-  const nearest = theHost().nearest(unknown, known)
+  const nearest = theCore().nearest(unknown, known)
   const hint = nearest === null ? `known are ${known.join(', ')}` : `did you mean ${nearest}?`
   throw errors().invalidArgument(`${path}.${unknown}`, `is unknown; ${hint}`, {
     details: nearest === null ? {} : { nearest },
@@ -189,7 +186,6 @@ function wholeTimeout(number) {
 
 module.exports = {
   callOptions,
-  errors,
   isAbortSignal,
   jsonObject,
   jsonPieces,

@@ -2,7 +2,7 @@
 
 const { jsonObject, scriptOptions, syncOptions } = require('./call-options.js')
 const { invalidArgument } = require('./errors.js')
-const { asMcpError, textOf } = require('./operations.js')
+const { asMcpError, textOf } = require('./dispatcher.js')
 const { afterInput, afterPauses } = require('./input-required.js')
 const { deepFreeze, finished, progress, resultObject } = require('./results.js')
 
@@ -14,7 +14,7 @@ const SLICE = 50
 
 /** One server of a project, as a script calls it. */
 class McpClient {
-  #operations
+  #dispatcher
   #project
   #link
   #native
@@ -23,8 +23,8 @@ class McpClient {
    * @param {object} project kept reachable for as long as this is
    * @param {{ open: () => object, errorOf: (text: string) => McpError, closing: AbortSignal, onInputRequired?: Function }} link
    */
-  constructor(operations, project, name, link) {
-    this.#operations = operations
+  constructor(dispatcher, project, name, link) {
+    this.#dispatcher = dispatcher
     this.#project = project
     this.#link = link
     this.name = name
@@ -80,7 +80,7 @@ class McpClient {
   }
 
   async #perform(signal, onProgress, start) {
-    const outcome = await this.#operations.perform({
+    const outcome = await this.#dispatcher.perform({
       __proto__: null,
       signal,
       onProgress: onProgress && (text => onProgress(progress(text))),

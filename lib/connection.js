@@ -1,36 +1,29 @@
 'use strict'
 
-const {
-  callOptions,
-  errors,
-  isAbortSignal,
-  jsonObject,
-  jsonPieces,
-  refuseUnknown,
-} = require('./call-options.js')
-const { theHost } = require('./host.js')
-const { safely, textOf } = require('./operations.js')
+const { callOptions, isAbortSignal, jsonObject, jsonPieces, refuseUnknown } = require('./call-options.js')
+const { errors, theCore } = require('./core.js')
+const { safely, textOf } = require('./dispatcher.js')
 const { deepFreeze, progress, toolResult } = require('./results.js')
 
 async function connectMcpServer(definition, options) {
-  const host = theHost()
-  const plans = host.plan(definition, options, 'one')
+  const core = theCore()
+  const plans = core.plan(definition, options, 'one')
   const { signal, callbacks } = asked(options)
   const [{ id }] = JSON.parse(plans.normalized)
-  return connect(host.operations, plans, 0, id, signal, callbacks)
+  return connect(core.dispatcher, plans, 0, id, signal, callbacks)
 }
 
 /** Starts one server of judged definitions. */
-async function connect(operations, plans, index, id, signal, callbacks) {
-  const state = new ConnectionState(operations, id, callbacks)
+async function connect(dispatcher, plans, index, id, signal, callbacks) {
+  const state = new ConnectionState(dispatcher, id, callbacks)
   let native
   try {
-    const outcome = await operations.perform({
+    const outcome = await dispatcher.perform({
       __proto__: null,
       signal,
       start: token => {
         state.listen(token)
-        native = plans.connect(operations.native, index, token)
+        native = plans.connect(dispatcher.native, index, token)
       },
       cancel: () => {
         native.close()
@@ -46,7 +39,7 @@ async function connect(operations, plans, index, id, signal, callbacks) {
     native?.close()
     throw error
   }
-  return new McpServerConnection(operations, native, state)
+  return new McpServerConnection(dispatcher, native, state)
 }
 
 /** What the JavaScript side needs of options that were judged. */
@@ -61,7 +54,7 @@ function asked(options) {
 
 /** A server that is connected, or was. */
 class McpServerConnection {
-  #operations
+  #dispatcher
   #native
   #callTool
   #state
@@ -70,8 +63,8 @@ class McpServerConnection {
    * @param {object} native handle of the session; when it is collected, the server ends
    * @param {ConnectionState} state what the session's events change; it knows nothing of this object, so that this can be collected
    */
-  constructor(operations, native, state) {
-    this.#operations = operations
+  constructor(dispatcher, native, state) {
+    this.#dispatcher = dispatcher
     this.#native = native
     this.#callTool = native.caller()
     this.#state = state
@@ -116,7 +109,7 @@ class McpServerConnection {
   async callTool(nameOrParams, argsOrSchema, given) {
     const call = toolCall(nameOrParams, argsOrSchema, given)
     const args = call.args === undefined ? '{}' : jsonPieces('arguments', call.args)
-    const outcome = await this.#operations.perform(
+    const outcome = await this.#dispatcher.perform(
       new Call(this, this.#native, call.options, call.name, args, this.#callTool),
     )
     return toolResult(textOf(outcome), this.id)
@@ -126,7 +119,7 @@ class McpServerConnection {
     if (typeof method !== 'string' || method === '')
       throw errors().invalidArgument('method', 'must be a non-empty string')
     const text = params === undefined ? undefined : jsonObject('params', params)
-    const outcome = await this.#operations.perform(
+    const outcome = await this.#dispatcher.perform(
       new Request(this, this.#native, callOptions(given), method, text),
     )
     return JSON.parse(textOf(outcome))
@@ -134,7 +127,7 @@ class McpServerConnection {
 
   async listTools(_params, given) {
     const { signal, native } = callOptions(given)
-    const outcome = await this.#operations.perform({
+    const outcome = await this.#dispatcher.perform({
       __proto__: null,
       signal,
       start: token => this.#native.listTools(token, native),
@@ -191,11 +184,11 @@ if (Symbol.asyncDispose) {
 }
 
 /**
- * What a session's events change, on behalf of a connection object that may be collected. The host holds it, so nothing here, no closure
+ * What a session's events change, on behalf of a connection object that may be collected. The dispatcher holds it, so nothing here, no closure
  * either, may reach the connection or its native handle.
  */
 class ConnectionState {
-  #operations
+  #dispatcher
   #callbacks
   #resolveClosed
   #token
@@ -203,8 +196,8 @@ class ConnectionState {
   /** What came of the tools before the connection was there. */
   #pages = []
 
-  constructor(operations, id, callbacks) {
-    this.#operations = operations
+  constructor(dispatcher, id, callbacks) {
+    this.#dispatcher = dispatcher
     this.#callbacks = callbacks
     this.id = id
     this.tools = Object.freeze([])
@@ -218,11 +211,11 @@ class ConnectionState {
   /** Hears the events that come under `token`, until the last. */
   listen(token) {
     this.#token = token
-    this.#operations.listen(token, this)
+    this.#dispatcher.listen(token, this)
   }
 
   unlisten() {
-    this.#operations.unlisten(this.#token)
+    this.#dispatcher.unlisten(this.#token)
   }
 
   /** Takes what the server said of itself when it was connected. */
@@ -241,8 +234,8 @@ class ConnectionState {
   /** `closed`, holding the event loop until then. */
   untilClosed() {
     if (!this.isClosed) {
-      this.#operations.hold()
-      this.closed.then(() => this.#operations.release())
+      this.#dispatcher.hold()
+      this.closed.then(() => this.#dispatcher.release())
     }
     return this.closed
   }
@@ -251,13 +244,13 @@ class ConnectionState {
   ref() {
     if (this.#isReferenced || this.isClosed) return
     this.#isReferenced = true
-    this.#operations.hold()
+    this.#dispatcher.hold()
   }
 
   unref() {
     if (!this.#isReferenced) return
     this.#isReferenced = false
-    this.#operations.release()
+    this.#dispatcher.release()
   }
 
   /** One event of the session: src/node/connection.rs has the list. */
@@ -285,7 +278,7 @@ class ConnectionState {
   }
 }
 
-/** One request, as `Host.perform` wants it. A class of its own: with a literal and closures each call cost a tenth of a microsecond more. */
+/** One request, as `Dispatcher.perform` wants it. A class of its own: with a literal and closures each call cost a tenth of a microsecond more. */
 class Request {
   arrived = undefined
   endsFirst = false

@@ -1,17 +1,17 @@
 'use strict'
 
 const { asked, connect } = require('./connection.js')
-const { theHost } = require('./host.js')
+const { theCore } = require('./core.js')
 
 async function connectMcpServers(definitions, options) {
-  const host = theHost()
-  const plans = host.plan(definitions, options, 'group')
+  const core = theCore()
+  const plans = core.plan(definitions, options, 'group')
   const ids = JSON.parse(plans.normalized).map(({ id }) => id)
   const { signal, callbacks } = asked(options)
   const abandon = new AbortController()
   if (signal?.aborted) throw signal.reason
   const unlisten = signal && require('./aborts.js').onAbort(signal, () => abandon.abort(signal.reason))
-  const starts = ids.map((id, index) => connect(host.operations, plans, index, id, abandon.signal, callbacks))
+  const starts = ids.map((id, index) => connect(core.dispatcher, plans, index, id, abandon.signal, callbacks))
   // All or nothing: the first failure ends the others' starts, and they are not waited for before they are told.
   if (!plans.partial) for (const start of starts) start.catch(reason => abandon.abort(reason))
   try {

@@ -2,27 +2,27 @@
 
 const { McpClient } = require('./client.js')
 const { McpError, fromDescription, invalidArgument } = require('./errors.js')
-const { describe, errorOf, theHost } = require('./host.js')
+const { describe, errorOf, theCore } = require('./core.js')
 const { answersToServer } = require('./input-required.js')
-const { safely } = require('./operations.js')
+const { safely } = require('./dispatcher.js')
 const { deepFreeze } = require('./results.js')
 
 /** So many rejections of headers functions are kept for the errors that name them: more are never on their way at a time. */
 const REJECTIONS = 16
 
 function openMcpProject(options) {
-  const host = theHost()
-  const { operations } = host
-  const listener = new ProjectListener(operations, options)
-  listener.token = operations.newToken()
-  const native = host.openProject(options, listener.token)
-  operations.listen(listener.token, listener)
-  return new McpProject(operations, native, listener)
+  const core = theCore()
+  const { dispatcher } = core
+  const listener = new ProjectListener(dispatcher, options)
+  listener.token = dispatcher.newToken()
+  const native = core.openProject(options, listener.token)
+  dispatcher.listen(listener.token, listener)
+  return new McpProject(dispatcher, native, listener)
 }
 
 /** A project that is open, or was. */
 class McpProject {
-  #operations
+  #dispatcher
   #native
   #listener
   #clients = new Map()
@@ -33,8 +33,8 @@ class McpProject {
    * @param {object} native handle of the project; when it is collected, its sessions end
    * @param {ProjectListener} listener hears its events; it knows nothing of this object, so that this can be collected
    */
-  constructor(operations, native, listener) {
-    this.#operations = operations
+  constructor(dispatcher, native, listener) {
+    this.#dispatcher = dispatcher
     this.#native = native
     this.#listener = listener
     this.serverNames = Object.freeze(native.serverNames)
@@ -51,7 +51,7 @@ class McpProject {
     if (client === undefined) {
       const refusal = this.#native.refusal(serverName)
       if (refusal !== null) throw errorOf(refusal)
-      client = new McpClient(this.#operations, this, serverName, {
+      client = new McpClient(this.#dispatcher, this, serverName, {
         open: () => this.#native.server(serverName),
         errorOf: text => this.#listener.errorOf(text),
         closing: this.#closing.signal,
@@ -64,7 +64,7 @@ class McpProject {
 
   async close() {
     this.#closing.abort()
-    await this.#operations.perform({
+    await this.#dispatcher.perform({
       __proto__: null,
       start: token => this.#native.close(token),
       cancel: () => false,
@@ -82,18 +82,18 @@ if (Symbol.asyncDispose) {
 }
 
 /**
- * What a project's servers tell and ask, on behalf of a project object that may be collected. The host holds it, so
+ * What a project's servers tell and ask, on behalf of a project object that may be collected. The dispatcher holds it, so
  * nothing here may reach the project or its native handle.
  */
 class ProjectListener {
-  #operations
+  #dispatcher
   #onWarning
   #headers
   /** What headers functions rejected with, by the number of the question. */
   #rejections = new Map()
 
-  constructor(operations, options) {
-    this.#operations = operations
+  constructor(dispatcher, options) {
+    this.#dispatcher = dispatcher
     // Own properties, as they are judged.
     const { config, onInputRequired, onWarning } = { ...options }
     this.#onWarning = onWarning
@@ -110,7 +110,7 @@ class ProjectListener {
     } else if (event.inputOf !== undefined) {
       this.#giveInput(event.inputOf, event.question, event.request)
     } else if (event.gone !== undefined) {
-      this.#operations.unlisten(this.token)
+      this.#dispatcher.unlisten(this.token)
     }
   }
 
@@ -135,7 +135,7 @@ class ProjectListener {
       this.#rejections.set(question, reason)
       if (this.#rejections.size > REJECTIONS) this.#rejections.delete(this.#rejections.keys().next().value)
     }
-    this.#operations.answer(question, answer)
+    this.#dispatcher.answer(question, answer)
   }
 
   async #giveInput(serverName, question, request) {
@@ -145,7 +145,7 @@ class ProjectListener {
     } catch {
       // The server is told that there is no answer, and not why: that is the host's own affair.
     }
-    this.#operations.answer(question, answer)
+    this.#dispatcher.answer(question, answer)
   }
 }
 

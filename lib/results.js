@@ -1,5 +1,7 @@
 'use strict'
 
+const { errors } = require('./core.js')
+
 /**
  * The result of a tool from its JSON text, or from `[json, index, text, …]`: JSON with `""` in the place of each long
  * text of `content`, and these texts (src/node/texts.rs). The checks are few and cheap; every field is kept, and a
@@ -45,7 +47,7 @@ function parsed(text, serverId) {
 /** 2026-07-28: `input_required` asks the client for something in mid-call; other values are invalid. */
 function unfinished(result, serverId) {
   if (result.resultType !== 'input_required') return invalid('its resultType is unknown', serverId)
-  const { McpError } = require('./errors.js')
+  const { McpError } = errors()
   return new McpError(
     'The tool asks for input before it can go on, and this connection has nobody to give it',
     {
@@ -56,8 +58,7 @@ function unfinished(result, serverId) {
 }
 
 function invalid(why, serverId) {
-  // A good result needs none of it.
-  const { McpError } = require('./errors.js')
+  const { McpError } = errors()
   return new McpError(`The server's result cannot be used: ${why}`, {
     code: 'ERR_MCP_INVALID_MESSAGE',
     serverId,

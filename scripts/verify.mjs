@@ -19,6 +19,7 @@ const testing = ['node', '--test', '--test-reporter=spec', `--test-concurrency=$
 const SLOW_PATHS = [
   'buffers',
   'calls',
+  'call-answers',
   'call-ends',
   'event-loop',
   'exit-races',

@@ -4,7 +4,7 @@
 //!
 //! Arrows run downwards only; no two rooms import each other; a room's public face is its `mod.rs`.
 //!
-//! - [`node`] — the only code that names N-API: one host per environment, the dispatcher, values from JavaScript
+//! - [`node`] — the only code that names N-API: plans, connections, projects, the dispatcher, values from JavaScript
 //! - [`session`] — one per server: handshake, calls (ids, deadlines, progress, cancelling), tools
 //! - [`link`] — what carries messages: the envelope, `stdio` (lines in, pipe out, the server's process) and `http` (rmcp's transport)
 //! - [`process`] — spawn, watch, the stop ladder, the guardian

@@ -81,14 +81,7 @@ async fn failure(plan: Plan) -> McpError {
 }
 
 fn terms(timeout: Duration) -> Terms {
-    Terms {
-        phase: "call",
-        timeout: Some(timeout),
-        total: None,
-        reset_on_progress: false,
-        on_progress: None,
-        begun: None,
-    }
+    Terms::within("call", Some(timeout))
 }
 
 type Pending = (Option<u64>, oneshot::Receiver<Outcome>);

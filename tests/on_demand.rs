@@ -77,14 +77,7 @@ async fn opened(on_demand: &OnDemand) -> Result<Session, McpError> {
 
 async fn call(session: &Session, tool: &str, arguments: &str) -> Outcome {
     let (sender, outcome) = tokio::sync::oneshot::channel();
-    let terms = Terms {
-        phase: "call",
-        timeout: Some(PATIENCE),
-        total: None,
-        reset_on_progress: false,
-        on_progress: None,
-        begun: None,
-    };
+    let terms = Terms::within("call", Some(PATIENCE));
     let settle = Settle::new(move |outcome| drop(sender.send(outcome)));
     let _id = session.call_tool(tool, arguments, Asked { terms, meta: None }, settle);
     outcome.await.unwrap()

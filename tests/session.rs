@@ -67,14 +67,7 @@ async fn connected(switches: &[&str]) -> (Session, String, Arc<Heard>) {
 }
 
 fn terms(timeout: Duration) -> Terms {
-    Terms {
-        phase: "call",
-        timeout: Some(timeout),
-        total: None,
-        reset_on_progress: false,
-        on_progress: None,
-        begun: None,
-    }
+    Terms::within("call", Some(timeout))
 }
 
 /// Calls a tool; the id, and the outcome to wait for.

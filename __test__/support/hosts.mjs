@@ -2,6 +2,8 @@
 
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
+import { after } from 'node:test'
+import { lives, seen } from './processes.mjs'
 
 const PACKAGE = new URL('../../index.mjs', import.meta.url).href
 
@@ -73,4 +75,31 @@ export function host(code, { given = {}, flags = [], env = process.env, under = 
       return said[read++]
     },
   }
+}
+
+/** In a host: a connection of `given.definition`; it says the pid of the server and waits until it is told. */
+export const CONNECTED = `
+  const connection = await workflow.connectMcpServer(given.definition, given.options)
+  say(connection.pid)
+  told()
+`
+
+const servers = new Set()
+after(() => {
+  for (const server of servers) if (lives(server)) process.kill(server.pid, 'SIGKILL')
+})
+
+/** The server of that number. If a test that fails leaves it, it is killed after all tests. */
+export function serverSeen(pid) {
+  const server = seen(pid)
+  if (!server) throw new Error(`there is no server ${pid}`)
+  servers.add(server)
+  return server
+}
+
+/** Waits for a host to say the pid of its server, and tells it to go on. */
+export async function serverOf(program) {
+  const server = serverSeen(await program.next())
+  program.tell()
+  return server
 }

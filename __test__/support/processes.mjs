@@ -23,13 +23,18 @@ export async function gone(process) {
   await soon(() => !lives(process), `the end of process ${process.pid}`)
 }
 
-/** The pids of the children of a process that have ended and that nobody has waited for. Linux. */
+/** The children of a process, zombies (state Z) among them. Linux. */
+export function children(pid) {
+  const pids = readdirSync('/proc').filter(name => /^\d+$/.test(name))
+  const all = pids.map(Number).map(child => ({ pid: child, fields: statFields(child) ?? [] }))
+  return all.flatMap(({ pid: child, fields: [state, parent] }) =>
+    Number(parent) === pid ? [{ pid: child, state }] : [],
+  )
+}
+
+/** Those that have ended and that nobody has waited for. Linux. */
 export function zombies(pid) {
-  const entries = readdirSync('/proc').filter(name => /^\d+$/.test(name))
-  return entries.map(Number).filter(child => {
-    const [state, parent] = statFields(child) ?? []
-    return state === 'Z' && Number(parent) === pid
-  })
+  return children(pid).filter(({ state }) => state === 'Z')
 }
 
 function startFromProc(pid) {

@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::error::McpError;
+use crate::error::{ErrorCode, McpError};
 use crate::process::Waits;
 use envelope::Message;
 
@@ -82,16 +82,24 @@ pub trait Link: Send + Sync + 'static {
     fn close(&self, waits: Waits) -> Pin<Box<dyn Future<Output = End> + Send + '_>>;
 
     /// The server's process, where there is one.
-    fn pid(&self) -> Option<u32>;
+    fn pid(&self) -> Option<u32> {
+        None
+    }
 
-    /// The last `limit` bytes of what the server wrote beside the protocol, redacted.
-    fn stderr(&self, limit: usize) -> String;
+    /// The last `limit` bytes of what the server wrote beside the protocol, redacted. What has no stderr has none of it.
+    fn stderr(&self, _limit: usize) -> String {
+        String::new()
+    }
 
     /// The one line of it that says the most, for a message of one sentence.
-    fn last_words(&self) -> Option<String>;
+    fn last_words(&self) -> Option<String> {
+        None
+    }
 
-    /// The first lines or bodies that were no messages, redacted: why a handshake hangs (BR-33).
-    fn skipped(&self) -> Vec<String>;
+    /// The first lines that were no messages, redacted: why a handshake hangs (BR-33).
+    fn skipped(&self) -> Vec<String> {
+        Vec::new()
+    }
 
     /// Counters and bounded samples, as `diagnostics()` shows them.
     fn diagnostics(&self) -> Vec<(&'static str, Value)>;
@@ -134,6 +142,21 @@ pub trait Source: Send + Sync + 'static {
 
     /// It will not be read: the loop does not take its descriptor.
     fn refused(&self);
+}
+
+/// Runs a part of a link on the I/O thread. Should it panic, which is a fault of ours, the link is gone: nobody must wait for what it would
+/// have brought (BR-85).
+fn run(part: impl Future<Output = ()> + Send + 'static, receiver: Arc<dyn Receiver>) {
+    let part = tokio::spawn(part);
+    tokio::spawn(async move {
+        if part.await.is_err_and(|error| error.is_panic()) {
+            receiver.arrived(Arrival::Gone(Gone { error: fault(), protocol_error: true }));
+        }
+    });
+}
+
+fn fault() -> McpError {
+    McpError::new(ErrorCode::Internal, "The connection broke by a fault in workflow-mcp; please report this.")
 }
 
 /// What a link hands up.

@@ -15,7 +15,7 @@ use super::texts::{self, Cut};
 use crate::error::{ErrorCode, McpError};
 use crate::link::result_text::{LONG, ResultText};
 
-/// What a batch tells. The numbers are the `kind`s that `lib/operations.js` knows.
+/// What a batch tells. The numbers are the `kind`s that `lib/dispatcher.js` knows.
 pub(super) enum Delivery {
     /// 0: the text of a result.
     Result { token: i64, text: Text },

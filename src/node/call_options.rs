@@ -25,15 +25,7 @@ pub(super) fn terms(
     on_progress: impl FnOnce() -> OnProgress,
 ) -> (Terms, Option<String>) {
     let Some(options) = options else {
-        let terms = Terms {
-            phase,
-            timeout: Some(timeout),
-            total: None,
-            reset_on_progress: false,
-            on_progress: None,
-            begun: None,
-        };
-        return (terms, None);
+        return (Terms::within(phase, Some(timeout)), None);
     };
     let terms = Terms {
         phase,

@@ -1,6 +1,6 @@
 //! The only code that names N-API. Thin: text goes in, text comes out, nothing is decided here.
 //!
-//! - [`host`] — one per JavaScript environment: judges definitions, starts connections
+//! - [`plans`] — definitions that were judged, and what is started of them
 //! - [`connection`] — what JavaScript holds of one session
 //! - [`project`], [`server`] — what JavaScript holds of a project and of one of its servers
 //! - [`call_options`] — what a call may want
@@ -8,7 +8,7 @@
 //! - [`headers`] — headers that a function of the host gives
 //! - [`blocking`] — synchronous calls, and what would block for ever
 //! - [`questions`] — what the core asks JavaScript
-//! - [`dispatcher`], [`batch`] — the one way back to the JavaScript thread, in batches
+//! - [`dispatcher`], [`batch`] — the one way back to the JavaScript thread, one per environment, in batches
 //! - [`wake`] — how that thread learns of them
 //! - `holds` — what keeps its event loop alive
 //! - `poll` — how it reads what a server writes, where that is faster
@@ -34,12 +34,12 @@ pub mod dispatcher;
 pub mod external;
 pub mod headers;
 mod holds;
-pub mod host;
 pub mod io_thread;
 mod libuv;
 #[cfg(feature = "panics")]
 pub mod panics;
 pub mod pieces;
+pub mod plans;
 #[cfg(unix)]
 mod poll;
 pub mod project;

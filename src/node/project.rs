@@ -9,9 +9,10 @@ use serde_json::json;
 
 use super::blocking::BlockingCalls;
 use super::dispatcher::Dispatcher;
+use super::dispatcher::handle::DispatcherHandle;
 use super::headers::FunctionHeaders;
 use super::questions::Questions;
-use super::server::{Events, Parts, ProjectServer, Server};
+use super::server::{Calls, Events, ProjectServer, Server};
 use super::{io_thread, values};
 use crate::error::McpError;
 use crate::project::server::Reach;
@@ -38,22 +39,6 @@ struct Servers {
 }
 
 impl Project {
-    /// Reads the configuration that the options name, or finds it.
-    pub(super) fn open(
-        options: &str,
-        host_env: &str,
-        token: i64,
-        dispatcher: Arc<Dispatcher>,
-        questions: Arc<Questions>,
-    ) -> Self {
-        let open = || {
-            let options = options::judge(&values::read(options), || values::read(host_env))?;
-            let directory = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
-            project::Project::open(options, &directory).map(Arc::new)
-        };
-        Self { opened: open(), token, dispatcher, questions, servers: Mutex::default() }
-    }
-
     fn opened(&self) -> napi::Result<&Arc<project::Project>> {
         self.opened.as_ref().map_err(|_| napi::Error::from_reason("the project could not be opened"))
     }
@@ -74,7 +59,7 @@ impl Project {
         });
         let plan = plans(project.clone(), name.to_owned(), headers.clone(), events.clone());
         let on_demand = OnDemand::new(name, runtime.clone(), events, plan);
-        Ok(Server::new(Parts {
+        Ok(Server {
             name: name.to_owned(),
             on_demand,
             headers,
@@ -83,7 +68,8 @@ impl Project {
             timeout,
             runtime,
             dispatcher: self.dispatcher.clone(),
-        }))
+            calls: Calls::default(),
+        })
     }
 
     /// Ends every session; `ended` is called when nothing is left.
@@ -95,7 +81,7 @@ impl Project {
         };
         // No thread is started for a project of which no server was ever called.
         let runtime = if servers.is_empty() { None } else { io_thread::handle().ok() };
-        let endings: Vec<_> = servers.iter().map(|server| server.on_demand().close(reason)).collect();
+        let endings: Vec<_> = servers.iter().map(|server| server.on_demand.close(reason)).collect();
         let Some(runtime) = runtime else {
             ended();
             return;
@@ -106,6 +92,24 @@ impl Project {
             }
             ended();
         });
+    }
+}
+
+/// Reads the configuration that the options name, or finds it. Options and environment are descriptions; the project's events come under
+/// `token`.
+#[napi(catch_unwind)]
+pub fn open_project(dispatcher: &DispatcherHandle, options: String, host_env: String, token: i64) -> Project {
+    let open = || {
+        let options = options::judge(&values::read(&options), || values::read(&host_env))?;
+        let directory = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+        project::Project::open(options, &directory).map(Arc::new)
+    };
+    Project {
+        opened: open(),
+        token,
+        dispatcher: dispatcher.dispatcher.clone(),
+        questions: dispatcher.questions.clone(),
+        servers: Mutex::default(),
     }
 }
 
@@ -145,7 +149,7 @@ impl Project {
         }
         let server = self.make(project, &name).map_err(|error| napi::Error::from_reason(error.message))?;
         if servers.is_closed {
-            drop(server.on_demand().close(Reason::Closed));
+            drop(server.on_demand.close(Reason::Closed));
         }
         let server = Arc::new(server);
         servers.by_name.insert(name, server.clone());

@@ -24,30 +24,24 @@ use crate::session::{Asked, Event, Owner, Session};
 
 /// What one server of a project consists of.
 pub(super) struct Server {
-    name: String,
-    on_demand: OnDemand,
-    headers: Arc<FunctionHeaders>,
-    has_headers_function: bool,
-    blocking: Arc<BlockingCalls>,
-    /// Of a call that names none.
-    timeout: Duration,
-    runtime: Handle,
-    dispatcher: Arc<Dispatcher>,
-    under_way: Mutex<HashMap<i64, UnderWay>>,
-    /// Synchronous calls have numbers below zero, where no token of JavaScript is.
-    last_blocking: AtomicI64,
-}
-
-/// What a server is made from.
-pub(super) struct Parts {
     pub name: String,
     pub on_demand: OnDemand,
     pub headers: Arc<FunctionHeaders>,
     pub has_headers_function: bool,
     pub blocking: Arc<BlockingCalls>,
+    /// Of a call that names none.
     pub timeout: Duration,
     pub runtime: Handle,
     pub dispatcher: Arc<Dispatcher>,
+    pub calls: Calls,
+}
+
+/// The calls of a server.
+#[derive(Default)]
+pub(super) struct Calls {
+    under_way: Mutex<HashMap<i64, UnderWay>>,
+    /// Synchronous calls have numbers below zero, where no token of JavaScript is.
+    last_blocking: AtomicI64,
 }
 
 /// One call, from its beginning to its outcome.
@@ -82,25 +76,6 @@ enum Stop {
 }
 
 impl Server {
-    pub(super) fn new(parts: Parts) -> Self {
-        Self {
-            name: parts.name,
-            on_demand: parts.on_demand,
-            headers: parts.headers,
-            has_headers_function: parts.has_headers_function,
-            blocking: parts.blocking,
-            timeout: parts.timeout,
-            runtime: parts.runtime,
-            dispatcher: parts.dispatcher,
-            under_way: Mutex::default(),
-            last_blocking: AtomicI64::new(0),
-        }
-    }
-
-    pub(super) fn on_demand(&self) -> &OnDemand {
-        &self.on_demand
-    }
-
     fn begin(self: &Arc<Self>, call: Call) {
         self.under_way().insert(call.key, UnderWay { settle: Arc::downgrade(&call.settle), stop: None });
         match self.on_demand.access() {
@@ -185,7 +160,7 @@ impl Server {
     }
 
     fn under_way(&self) -> MutexGuard<'_, HashMap<i64, UnderWay>> {
-        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
+        self.calls.under_way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -248,7 +223,7 @@ impl ProjectServer {
 
     fn begin_blocking(&self, what: What, options: Option<CallOptions>) -> Waiting {
         let server = self.0.clone();
-        let key = server.last_blocking.fetch_sub(1, Ordering::Relaxed) - 1;
+        let key = server.calls.last_blocking.fetch_sub(1, Ordering::Relaxed) - 1;
         let blocking = server.blocking.begin();
         if server.has_headers_function && server.headers.are_missing() {
             blocking.settle(Err(server.blocking.refusal()));

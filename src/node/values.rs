@@ -1,4 +1,4 @@
-//! What JavaScript values were given, from the description that `lib/host.js` makes of them.
+//! What JavaScript values were given, from the description that `lib/core.js` makes of them.
 //!
 //! The description is made in JavaScript because only there a getter or proxy that throws can be asked safely: N-API leaves the
 //! exception pending, and clearing it takes `unsafe`. As JSON text it crosses in one string, like everything else.

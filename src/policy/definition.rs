@@ -18,7 +18,7 @@ use super::found::{Found, shown};
 use super::input::Input;
 use super::nearest::nearest;
 use super::options::Options;
-use super::platform::{Platform, is_variable_name};
+use super::platform::Platform;
 use crate::error::{ErrorCode, McpError};
 
 #[cfg(test)]
@@ -29,11 +29,10 @@ pub const MAX_SERVERS: usize = 8;
 
 const KNOWN: [&str; 7] = ["id", "command", "environment", "inheritEnvironment", "timeout", "cwd", "tools"];
 const TIMEOUT_MS: RangeInclusive<u32> = 1_000..=300_000;
-const DEFAULT_TIMEOUT: Duration = Duration::from_mins(1);
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_mins(1);
 
 const ID: &str = "a string of 1 to 64 characters: small letters, digits and -, a letter first";
 const COMMAND: &str = "an array of strings: the absolute path of a program, then its arguments one by one";
-const VARIABLE: &str = "the name of a variable: letters, digits and _, no digit first";
 
 /// One server as asked for, checked and complete.
 #[derive(Clone, PartialEq, Eq)]
@@ -214,10 +213,7 @@ impl<'o> Judge<'o> {
         let environment = self.environment(found.property("environment"))?;
         let inherit_environment =
             self.inherit_environment(found.property("inheritEnvironment"), &environment)?;
-        let timeout = match found.property("timeout").given() {
-            Some(timeout) => Duration::from_millis(timeout.integer(TIMEOUT_MS, "milliseconds")?.into()),
-            None => DEFAULT_TIMEOUT,
-        };
+        let timeout = timeout(found)?;
         let cwd = found.property("cwd").given().map(|cwd| self.absolute(&cwd, FOLDER)).transpose()?;
         let tools =
             found.property("tools").given().map_or_else(|| Ok(ToolFilter::default()), |it| tools(&it))?;
@@ -260,9 +256,7 @@ impl<'o> Judge<'o> {
         let mut earlier = HashMap::new();
         let Some(found) = found.given() else { return Ok(environment) };
         for (name, entry) in found.entries("an object of strings, the variables by their names")? {
-            if !is_variable_name(name) {
-                return Err(entry.refusal(&format!("has a key that cannot be used; allowed is {VARIABLE}")));
-            }
+            entry.has_variable_name(name)?;
             let value = entry.text("a string, also where it stands for a number or a boolean")?;
             if let Some(twin) = earlier.insert(self.platform.variable_key(name), name) {
                 let twin = shown(twin);
@@ -290,10 +284,7 @@ impl<'o> Judge<'o> {
             environment.iter().map(|(name, _)| self.platform.variable_key(name)).collect();
         let mut earlier = HashSet::new();
         for element in found.elements("an array of names of variables")? {
-            let name = element.text(VARIABLE)?;
-            if !is_variable_name(name) {
-                return Err(element.is("a string that is no name of a variable", VARIABLE));
-            }
+            let name = element.variable_name()?;
             let key = self.platform.variable_key(name);
             if fixed.contains(&key) {
                 let name = shown(name);
@@ -377,6 +368,14 @@ fn id(found: &Found<'_>, earlier: &[Definition]) -> Result<String, McpError> {
         )));
     }
     Ok(id.to_owned())
+}
+
+/// How long the start and each call may take, of a definition or of a server of a project.
+pub(crate) fn timeout(found: &Found<'_>) -> Result<Duration, McpError> {
+    match found.property("timeout").given() {
+        Some(timeout) => Ok(Duration::from_millis(timeout.integer(TIMEOUT_MS, "milliseconds")?.into())),
+        None => Ok(DEFAULT_TIMEOUT),
+    }
 }
 
 fn tools(found: &Found<'_>) -> Result<ToolFilter, McpError> {

@@ -9,7 +9,10 @@ use serde_json::Value;
 use super::capability::value_format;
 use super::input::Input;
 use super::nearest::nearest;
+use super::platform::is_variable_name;
 use crate::error::{ErrorCode, McpError};
+
+const VARIABLE_NAME: &str = "the name of a variable: letters, digits and _, no digit first";
 
 /// Longer texts are cut where a message shows them.
 const SHOWN_CHARS: usize = 64;
@@ -115,6 +118,25 @@ impl<'i> Found<'i> {
             return Err(self.is("a string with a NUL character in it", &format!("{allowed}, without NUL")));
         }
         Ok(text)
+    }
+
+    /// A string that can be the name of a variable of a server.
+    pub(crate) fn variable_name(&self) -> Result<&'i str, McpError> {
+        let name = self.text(VARIABLE_NAME)?;
+        if is_variable_name(name) {
+            Ok(name)
+        } else {
+            Err(self.is("a string that is no name of a variable", VARIABLE_NAME))
+        }
+    }
+
+    /// The same of the key that this is found under.
+    pub(crate) fn has_variable_name(&self, key: &str) -> Result<(), McpError> {
+        if is_variable_name(key) {
+            Ok(())
+        } else {
+            Err(self.refusal(&format!("has a key that cannot be used; allowed is {VARIABLE_NAME}")))
+        }
     }
 
     pub(crate) fn texts(&self, each: &str) -> Result<Vec<String>, McpError> {

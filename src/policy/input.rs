@@ -21,7 +21,7 @@ pub enum Input {
     Function,
     /// The getter or proxy trap that was asked threw.
     Thrown,
-    /// Deeper than `lib/host.js` reads, which is also how a cycle ends.
+    /// Deeper than `lib/core.js` reads, which is also how a cycle ends.
     TooDeep,
     /// Anything else, by the name of its kind: `Map`, `Set`, `Date`, `Promise`, `symbol`, `bigint` …
     Other(&'static str),

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use super::found::Found;
 use super::input::Input;
-use super::platform::is_variable_name;
 use crate::error::{ErrorCode, McpError};
 
 #[cfg(test)]
@@ -187,15 +186,11 @@ pub fn judge(input: &Input, host_env: impl FnOnce() -> Input, group: bool) -> Re
 
 /// A name that no variable can have would never allow anything, so it is a slip. A repeated one changes nothing.
 pub(crate) fn allowed_keys(found: Found<'_>) -> Result<Vec<String>, McpError> {
-    const NAME: &str = "the name of a variable: letters, digits and _, no digit first";
     let mut keys: Vec<String> = Vec::new();
     let mut seen = HashSet::new();
     let Some(found) = found.given() else { return Ok(keys) };
     for element in found.elements("an array of names of variables")? {
-        let name = element.text(NAME)?;
-        if !is_variable_name(name) {
-            return Err(element.is("a string that is no name of a variable", NAME));
-        }
+        let name = element.variable_name()?;
         if seen.insert(name) {
             keys.push(name.to_owned());
         }

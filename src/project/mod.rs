@@ -23,6 +23,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::error::{ErrorCode, McpError};
+use crate::policy::definition;
 use crate::policy::found::{Found, path_of, shown};
 use crate::policy::input::Input;
 use crate::policy::nearest::nearest;
@@ -256,7 +257,7 @@ impl Entry {
     /// How long a call may take that says nothing itself.
     #[must_use]
     pub fn timeout(&self) -> Duration {
-        server::timeout(&self.found()).unwrap_or(server::DEFAULT_TIMEOUT)
+        definition::timeout(&self.found()).unwrap_or(definition::DEFAULT_TIMEOUT)
     }
 
     /// Whether a function of the host gives its headers.

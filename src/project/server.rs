@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 use std::fmt;
-use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::Duration;
 
@@ -12,16 +11,12 @@ use super::variables::{Expanded, Variables};
 use super::{Entry, Project, headers, url};
 use crate::error::{ErrorCode, McpError};
 use crate::policy::capability::{KnownCapabilities, name_is_capability, value_format};
-use crate::policy::definition::{Definition, ToolFilter};
+use crate::policy::definition::{DEFAULT_TIMEOUT, Definition, ToolFilter, timeout};
 use crate::policy::found::{Found, program_of, shown};
 use crate::policy::input::Input;
 use crate::policy::options::{Protocol, protocol};
-use crate::policy::platform::{Platform, is_variable_name};
+use crate::policy::platform::Platform;
 use crate::policy::redact::Redactor;
-
-/// As of a definition.
-const TIMEOUT_MS: RangeInclusive<u32> = 1_000..=300_000;
-pub(super) const DEFAULT_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// One server, ready to be connected.
 pub struct Server {
@@ -200,10 +195,7 @@ impl Judge<'_> {
             list.push((name.to_owned(), text));
         }
         if let Some(bearer) = bearer.given() {
-            let name = bearer.text(VARIABLE)?;
-            if !is_variable_name(name) {
-                return Err(bearer.is("a string that is no name of a variable", VARIABLE));
-            }
+            let name = bearer.variable_name()?;
             if list.iter().any(|(header, _)| header.eq_ignore_ascii_case("authorization")) {
                 return Err(bearer.refusal("stands beside headers.Authorization; keep one of the two"));
             }
@@ -263,9 +255,7 @@ impl Judge<'_> {
         for (name, entry) in
             found.given().map_or_else(|| Ok(Vec::new()), |it| it.entries("an object of strings"))?
         {
-            if !is_variable_name(name) {
-                return Err(entry.refusal(&format!("has a key that cannot be used; allowed is {VARIABLE}")));
-            }
+            entry.has_variable_name(name)?;
             if !earlier.insert(Platform::HOST.variable_key(name)) {
                 return Err(entry.refusal("is there twice, in another spelling"));
             }
@@ -361,17 +351,7 @@ impl Judge<'_> {
     }
 }
 
-const VARIABLE: &str = "the name of a variable: letters, digits and _, no digit first";
-
 const IN_CLEAR: &str = "may hold a secret and would go over plain http, readable on the way; use https (plain http is for this machine only)";
-
-/// How long the opening and each call may take.
-pub(super) fn timeout(found: &Found<'_>) -> Result<Duration, McpError> {
-    match found.property("timeout").given() {
-        Some(timeout) => Ok(Duration::from_millis(timeout.integer(TIMEOUT_MS, "milliseconds")?.into())),
-        None => Ok(DEFAULT_TIMEOUT),
-    }
-}
 
 pub(super) fn is_secret(name: &str, value: &str) -> bool {
     name_is_capability(name) || value_format(value).is_some()

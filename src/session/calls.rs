@@ -68,6 +68,12 @@ pub struct Terms {
 }
 
 impl Terms {
+    /// A timeout, where there is one, and nothing else.
+    #[must_use]
+    pub const fn within(phase: &'static str, timeout: Option<Duration>) -> Self {
+        Self { phase, timeout, total: None, reset_on_progress: false, on_progress: None, begun: None }
+    }
+
     /// Whether the request must carry a progress token.
     #[must_use]
     pub fn wants_progress(&self) -> bool {

@@ -61,8 +61,40 @@ pub async fn connect_through<L: Future<Output = Result<Arc<dyn Link>, McpError>>
     let limit = plan.options.connect_timeout.unwrap_or(plan.timeout);
     let mut attempt =
         Attempt { phase: Phase::Start, begun: started, limit, search_path: plan.server.search_path() };
+    let shared = Arc::new(shared(&plan, owner));
+    let opening = open(plan.clone(), Arc::new(Inbox(shared.clone())));
+    let outcome = tokio::select! {
+        biased;
+        () = cancelled => Err(shared.closed_error()),
+        outcome = tokio::time::timeout(limit, start(&shared, opening, &plan.options, &mut attempt.phase)) => {
+            outcome.unwrap_or_else(|_| Err(McpError::new(ErrorCode::Timeout, "")))
+        }
+    };
+    match outcome {
+        Ok(tools) => {
+            shared.handshake_ms.store(milliseconds(started.elapsed()), Ordering::Relaxed);
+            warn_of_missing(&shared, &plan.options.env);
+            shared.connected();
+            let welcome = welcome(&shared, &tools);
+            Ok((Session(shared), welcome))
+        }
+        Err(error) => {
+            let waits_for_caller = matches!(error.code, ErrorCode::Timeout | ErrorCode::Closed);
+            let stopped = stop(&shared, &error);
+            if waits_for_caller {
+                let _ = tokio::time::timeout(RELEASE_AFTER, stopped).await;
+            } else {
+                stopped.await;
+            }
+            Err(explain(error, &shared, &attempt))
+        }
+    }
+}
+
+/// What the parts of the session will share, before there is a link. On the I/O thread.
+fn shared(plan: &Plan, owner: Arc<dyn Owner>) -> Shared {
     let shutdown = plan.options.shutdown;
-    let shared = Arc::new(Shared {
+    Shared {
         id: plan.id.clone(),
         filter: plan.tools.clone(),
         redactor: plan.redactor.clone(),
@@ -91,33 +123,6 @@ pub async fn connect_through<L: Future<Output = Result<Arc<dyn Link>, McpError>>
         asking: AtomicUsize::new(0),
         unknown: AtomicU64::new(0),
         handshake_ms: AtomicU64::new(0),
-    });
-    let opening = open(plan.clone(), Arc::new(Inbox(shared.clone())));
-    let outcome = tokio::select! {
-        biased;
-        () = cancelled => Err(shared.closed_error()),
-        outcome = tokio::time::timeout(limit, start(&shared, opening, &plan.options, &mut attempt.phase)) => {
-            outcome.unwrap_or_else(|_| Err(McpError::new(ErrorCode::Timeout, "")))
-        }
-    };
-    match outcome {
-        Ok(tools) => {
-            shared.handshake_ms.store(milliseconds(started.elapsed()), Ordering::Relaxed);
-            warn_of_missing(&shared, &plan.options.env);
-            shared.connected();
-            let welcome = welcome(&shared, &tools);
-            Ok((Session(shared), welcome))
-        }
-        Err(error) => {
-            let waits_for_caller = matches!(error.code, ErrorCode::Timeout | ErrorCode::Closed);
-            let stopped = stop(&shared, &error);
-            if waits_for_caller {
-                let _ = tokio::time::timeout(RELEASE_AFTER, stopped).await;
-            } else {
-                stopped.await;
-            }
-            Err(explain(error, &shared, &attempt))
-        }
     }
 }
 

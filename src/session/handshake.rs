@@ -21,14 +21,7 @@ use crate::policy::options::Protocol;
 const FALL_FORWARD: [i64; 6] = [-32022, -32021, -32020, -32600, -32601, -32602];
 
 /// The connect deadline bounds the whole start; a single answer has none of its own.
-const CONNECTING: Terms = Terms {
-    phase: "connect",
-    timeout: None,
-    total: None,
-    reset_on_progress: false,
-    on_progress: None,
-    begun: None,
-};
+const CONNECTING: Terms = Terms::within("connect", None);
 
 /// How long a server that answered `initialize` may take for `server/discover`: it is up and answers requests.
 const DISCOVER_WAIT: Duration = Duration::from_secs(5);

@@ -24,14 +24,7 @@ pub const TOOLS_MAX: usize = 256;
 pub const PAGES_MAX: usize = 64;
 
 /// Terms of a listing that the session itself asks for; the session's timeout bounds it as a whole.
-pub(super) const LISTING: Terms = Terms {
-    phase: "list",
-    timeout: None,
-    total: None,
-    reset_on_progress: false,
-    on_progress: None,
-    begun: None,
-};
+pub(super) const LISTING: Terms = Terms::within("list", None);
 
 /// A page is handed on as it comes up to this length: longer ones together could be too long for one string of the
 /// host's (512 MiB), which the end of a listing reports and an event cannot.

@@ -49,7 +49,7 @@ use self::outage::Outage;
 use self::outgoing::Outgoing;
 use self::parts::{Parts, lock};
 use self::refusal::Refusals;
-use super::{Arrival, End, Frame, Gone, Link, Receiver, Sent};
+use super::{End, Frame, Link, Receiver, Sent, run};
 use crate::error::{ErrorCode, McpError};
 use crate::policy::redact::Redactor;
 use crate::process::Waits;
@@ -159,13 +159,7 @@ pub async fn open(opening: Opening<'_>, receiver: Arc<dyn Receiver>) -> Result<A
     let (queue, frames) = unbounded_channel();
     let (limit, listens_first) = (opening.max_message_bytes, opening.answers_input);
     let client = Client(Arc::new(Parts::new(endpoint, receiver.clone(), limit, listens_first)));
-    let working = tokio::spawn(worker::run(client.clone(), frames));
-    tokio::spawn(async move {
-        // A fault of ours: nobody must wait for what it would have brought (BR-85).
-        if working.await.is_err_and(|error| error.is_panic()) {
-            receiver.arrived(Arrival::Gone(Gone { error: worker::fault(), protocol_error: true }));
-        }
-    });
+    run(worker::run(client.clone(), frames), receiver);
     Ok(Arc::new(Http { client, queue, end: OnceCell::new() }))
 }
 
@@ -207,22 +201,6 @@ impl Link for Http {
             });
             end.await.clone()
         })
-    }
-
-    fn pid(&self) -> Option<u32> {
-        None
-    }
-
-    fn stderr(&self, _limit: usize) -> String {
-        String::new()
-    }
-
-    fn last_words(&self) -> Option<String> {
-        None
-    }
-
-    fn skipped(&self) -> Vec<String> {
-        Vec::new()
     }
 
     fn diagnostics(&self) -> Vec<(&'static str, Value)> {

@@ -22,8 +22,8 @@ use super::outgoing::Outgoing;
 use super::parts::Headers;
 use super::reconnects::Reconnects;
 use super::standin;
-use super::worker::fault;
 use crate::error::McpError;
+use crate::link::fault;
 
 /// How long the rest of a stream is read after its answer, so that its connection can be used again; rmcp waits for no longer, either.
 const DRAIN: Duration = Duration::from_millis(50);

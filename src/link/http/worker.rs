@@ -15,8 +15,7 @@ use super::client::{Client, Failed};
 use super::incoming::off_thread;
 use super::outgoing::{DISCOVER, INITIALIZE, Outgoing, copy};
 use super::parts::lock;
-use crate::error::{ErrorCode, McpError};
-use crate::link::{Arrival, Gone};
+use crate::link::{Arrival, Gone, fault};
 
 /// Messages between the link and rmcp's worker; more wait in their tasks.
 const QUEUE: usize = 1024;
@@ -169,8 +168,4 @@ impl Client {
     fn gone(&self) -> Gone {
         Gone { error: self.0.broken().unwrap_or_else(fault), protocol_error: false }
     }
-}
-
-pub(super) fn fault() -> McpError {
-    McpError::new(ErrorCode::Internal, "The connection broke by a fault in workflow-mcp; please report this.")
 }

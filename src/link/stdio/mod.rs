@@ -42,7 +42,7 @@ use self::noise::Noise;
 use self::pipe::Pipe;
 use self::stderr::{Stderr, telling_line};
 use self::traffic::{Noted, Traffic};
-use super::{Arrival, End, Frame, FrameKind, Gone, Link, Receiver, STDERR_IN_ERRORS, Sent};
+use super::{End, Frame, FrameKind, Link, Receiver, STDERR_IN_ERRORS, Sent, run};
 use crate::error::{ErrorCode, McpError};
 use crate::policy::found::program_of;
 use crate::policy::redact::Redactor;
@@ -114,7 +114,7 @@ pub async fn open(opening: Opening, receiver: Arc<dyn Receiver>) -> Result<Arc<S
             writer.deaf.notify_one();
         }
     };
-    run(writing, &receiver);
+    run(writing, receiver.clone());
     let hears_lines = opening.wants_stderr.then(|| {
         let receiver = receiver.clone();
         move |line| receiver.stderr_line(line)
@@ -123,27 +123,11 @@ pub async fn open(opening: Opening, receiver: Arc<dyn Receiver>) -> Result<Arc<S
         listener.stderr.run(&mut stderr, &listener.process, hears_lines).await;
         listener.drain(&mut stderr).await;
     };
-    run(listening, &receiver);
+    run(listening, receiver.clone());
     let hears_messages: Arc<dyn Receiver> =
         Arc::new(Noted { receiver: receiver.clone(), traffic: stdio.traffic.clone() });
-    run(async move { reader.run(stdout, opening.max_message_bytes, hears_messages).await }, &receiver);
+    run(async move { reader.run(stdout, opening.max_message_bytes, hears_messages).await }, receiver);
     Ok(stdio)
-}
-
-/// Runs a part of the link. Should it panic, which is a fault of ours, the link is gone: nobody must wait for what it would have
-/// brought (BR-85).
-fn run(part: impl Future<Output = ()> + Send + 'static, receiver: &Arc<dyn Receiver>) {
-    let receiver = receiver.clone();
-    let part = tokio::spawn(part);
-    tokio::spawn(async move {
-        if part.await.is_err_and(|error| error.is_panic()) {
-            let error = McpError::new(
-                ErrorCode::Internal,
-                "The connection broke by a fault in workflow-mcp; please report this.",
-            );
-            receiver.arrived(Arrival::Gone(Gone { error, protocol_error: true }));
-        }
-    });
 }
 
 impl Stdio {

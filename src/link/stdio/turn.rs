@@ -11,34 +11,50 @@ use std::sync::{Arc, Weak};
 use super::pipe::Pipe;
 
 thread_local! {
-    /// The pipes that keep something of this turn; `None` while nothing is to be kept.
-    static KEEPING: RefCell<Option<Vec<Weak<Pipe>>>> = const { RefCell::new(None) };
+    static KEEPING: RefCell<Keeping> = const { RefCell::new(Keeping(None)) };
+}
+
+/// The pipes that keep something of this turn; `None` while nothing is to be kept.
+struct Keeping(Option<Vec<Weak<Pipe>>>);
+
+/// A turn that `process.exit` ends has no other end: the thread's own is the last moment, and the process may not live as long as a
+/// pipe lets it keep something (one exit in four lost its last call).
+impl Drop for Keeping {
+    fn drop(&mut self) {
+        self.flush();
+    }
+}
+
+impl Keeping {
+    fn flush(&mut self) {
+        for pipe in self.0.take().unwrap_or_default() {
+            if let Some(pipe) = pipe.upgrade() {
+                pipe.flush();
+            }
+        }
+    }
 }
 
 /// Has pipes keep what this thread sends, until [`flush`].
 pub fn gather() {
     KEEPING.with_borrow_mut(|keeping| {
-        keeping.get_or_insert_default();
+        keeping.0.get_or_insert_default();
     });
 }
 
 /// Writes what was kept.
 pub fn flush() {
-    for pipe in KEEPING.take().unwrap_or_default() {
-        if let Some(pipe) = pipe.upgrade() {
-            pipe.flush();
-        }
-    }
+    KEEPING.with_borrow_mut(Keeping::flush);
 }
 
 pub(super) fn is_gathering() -> bool {
-    KEEPING.with_borrow(Option::is_some)
+    KEEPING.with_borrow(|keeping| keeping.0.is_some())
 }
 
 pub(super) fn keeps(pipe: &Arc<Pipe>) {
     KEEPING.with_borrow_mut(|keeping| {
-        if let Some(keeping) = keeping {
-            keeping.push(Arc::downgrade(pipe));
+        if let Keeping(Some(pipes)) = keeping {
+            pipes.push(Arc::downgrade(pipe));
         }
     });
 }
@@ -94,6 +110,18 @@ mod tests {
         assert_eq!((there_now(&from_one), there_now(&from_other)), ("a\nc\n".into(), "b\n".into()));
         send(&one, 4, "d");
         assert_eq!(there_now(&from_one), "d\n");
+    }
+
+    #[tokio::test]
+    async fn what_is_sent_in_a_turn_goes_out_at_the_end_of_its_thread_too() {
+        let (pipe, reader) = pipe().await;
+        let sender = pipe.clone();
+        let thread = std::thread::spawn(move || {
+            gather();
+            send(&sender, 1, "a");
+        });
+        thread.join().unwrap();
+        assert_eq!(there_now(&reader), "a\n");
     }
 
     #[tokio::test]

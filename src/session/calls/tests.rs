@@ -6,7 +6,7 @@ use super::*;
 
 fn terms(timeout: u64) -> Terms {
     let timeout = Some(Duration::from_millis(timeout));
-    Terms { phase: "call", timeout, total: None, reset_on_progress: false, on_progress: None, begun: None }
+    Terms::within("call", timeout)
 }
 
 fn begin(calls: &Calls, terms: Terms) -> (Option<u64>, Receiver<Outcome>) {

@@ -90,18 +90,6 @@ impl Link for Memory {
         })
     }
 
-    fn pid(&self) -> Option<u32> {
-        None
-    }
-
-    fn stderr(&self, _limit: usize) -> String {
-        String::new()
-    }
-
-    fn last_words(&self) -> Option<String> {
-        None
-    }
-
     fn skipped(&self) -> Vec<String> {
         self.noise.samples()
     }

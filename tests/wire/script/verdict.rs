@@ -28,14 +28,7 @@ pub(crate) async fn end(mut stage: Stage) {
         }
         let (sender, later) = std::sync::mpsc::channel();
         let settle = Settle::new(move |outcome| drop(sender.send(outcome)));
-        let terms = Terms {
-            phase: "call",
-            timeout: None,
-            total: None,
-            reset_on_progress: false,
-            on_progress: None,
-            begun: None,
-        };
+        let terms = Terms::within("call", None);
         assert_eq!(session.call_tool("a", "{}", Asked { terms, meta: None }, settle), None);
         let code = later.try_recv().expect("a call after the end settles at once").unwrap_err().code;
         assert_eq!(code, ErrorCode::Closed);

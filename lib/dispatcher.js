@@ -1,8 +1,9 @@
 'use strict'
 
-// What is under way in one JavaScript environment: hands the deliveries of its host (lib/host.js) to whoever waits for them.
+// What is under way in one JavaScript environment: starts operations, and hands what is delivered of them (src/node/dispatcher.rs) to
+// whoever waits for it.
 
-const { errorOf } = require('./host.js')
+const { errorOf, errors } = require('./core.js')
 // Taken now: a test of the host may put false timers in place of the global ones.
 const { setImmediate } = require('node:timers')
 const { hrtime } = process
@@ -35,7 +36,7 @@ function now() {
   return seconds * 1e3 + nanoseconds / 1e6
 }
 
-class Operations {
+class Dispatcher {
   /** Never moved in memory, as an array of its own buffer may be. */
   #holds = new Int32Array(new ArrayBuffer(4 * HOLD.places))
   #lastToken = 0
@@ -51,8 +52,8 @@ class Operations {
   #remainder
 
   constructor(binding) {
-    /** What starts them, and delivers. */
-    this.native = new binding.Host((...batch) => this.#deliver(batch), this.#holds, isNode())
+    /** Its other end, which delivers. */
+    this.native = new binding.DispatcherHandle((...batch) => this.#deliver(batch), this.#holds, isNode())
   }
 
   /** A number that no other operation and no listener has. */
@@ -251,7 +252,7 @@ function isNode() {
 
 /** What the native side or we ourselves threw without meaning to: every failure has a code. */
 function asMcpError(error) {
-  const { McpError } = require('./errors.js')
+  const { McpError } = errors()
   if (McpError.is(error)) return error
   return new McpError(`${error?.message ?? error}`, { code: 'ERR_MCP_INTERNAL', cause: error })
 }
@@ -277,4 +278,4 @@ function textOf(outcome, reasonOf = errorOf) {
   throw reasonOf(outcome.error)
 }
 
-module.exports = { Operations, asMcpError, safely, textOf }
+module.exports = { Dispatcher, asMcpError, safely, textOf }

@@ -1,30 +1,31 @@
 'use strict'
 
-// One per JavaScript environment (the main thread, each Worker): loads the native binary on first use and has it judge what is described
-// to it. All that a process needs before anything starts is in this one file, for each adds 0.15 ms.
+// The Rust core as JavaScript has it, once per environment (the main thread, each Worker): its binary, loaded on first use, and the
+// descriptions of values that go down to it, of errors that come up. All that a process needs before anything starts is in this one file,
+// for each adds 0.15 ms.
 
 const { existsSync } = require('node:fs')
 
-let host
+let core
 
-/** The environment's host; throws ERR_MCP_NATIVE_LOAD where there is no binary. */
-function theHost() {
-  host ??= new Host(loadBinding())
-  return host
+/** The environment's core; throws ERR_MCP_NATIVE_LOAD where there is no binary. */
+function theCore() {
+  core ??= new Core(loadBinding())
+  return core
 }
 
-class Host {
+class Core {
   #binding
-  #operations
+  #dispatcher
 
   constructor(binding) {
     this.#binding = binding
   }
 
   /** What is under way, from the first on: many a process judges definitions and starts none. */
-  get operations() {
-    this.#operations ??= new (require('./operations.js').Operations)(this.#binding)
-    return this.#operations
+  get dispatcher() {
+    this.#dispatcher ??= new (require('./dispatcher.js').Dispatcher)(this.#binding)
+    return this.#dispatcher
   }
 
   /** Judges definitions and options; throws the first fault. `shape`: `one`, `group` or `normalize`. */
@@ -43,8 +44,8 @@ class Host {
 
   /** Reads a project's configuration, or throws what is wrong with it. Its events come under `token`. */
   openProject(options, token) {
-    const { native } = this.operations
-    const project = native.openProject(describe(options), describeVariables(process.env), token)
+    const variables = describeVariables(process.env)
+    const project = this.#binding.openProject(this.dispatcher.native, describe(options), variables, token)
     if (project.error) throw errorOf(project.error)
     return project
   }
@@ -54,9 +55,14 @@ class Host {
   }
 }
 
-/** The error of a description of the native side. What no start needs is loaded when it is. */
+/** The errors, loaded when something is wrong: no start and no good call needs them, and each file adds 0.15 ms. */
+function errors() {
+  return require('./errors.js')
+}
+
+/** The error of a description of the native side. */
 function errorOf(text) {
-  return require('./errors.js').fromDescription(JSON.parse(text))
+  return errors().fromDescription(JSON.parse(text))
 }
 
 function loadBinding() {
@@ -255,4 +261,4 @@ function loneSurrogates() {
   return /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g
 }
 
-module.exports = { describe, errorOf, theHost }
+module.exports = { describe, errorOf, errors, theCore }
