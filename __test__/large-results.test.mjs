@@ -1,6 +1,7 @@
 // Results so long that their texts reach JavaScript apart from the JSON around them, as strings whose memory is not V8's.
 
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
 import { test } from 'node:test'
 import { filling } from '../tests/fixtures/filling.mjs'
 import { connected, fixture } from './support/fixture.mjs'
@@ -179,4 +180,32 @@ test('an environment ends while it holds large results, and while some are on th
   ).ended
   assert.equal(code, 0, stderr)
   assert.deepEqual(said, [0, 1, 2, 3, 4])
+})
+
+/** Of util-linux: with it a host limits its own memory. */
+const HAS_PRLIMIT = process.platform === 'linux' && spawnSync('prlimit', ['--version']).status === 0
+
+test('a long line comes whole where the system has memory for it, but not for twice of what has come', {
+  skip: !HAS_PRLIMIT,
+}, async () => {
+  const { definition } = fixture()
+  const { said, code, signal, stderr } = await host(
+    `
+    import { execFileSync } from 'node:child_process'
+    import { readFileSync } from 'node:fs'
+    const connection = await workflow.connectMcpServer(given.definition)
+    const { filling } = await import(given.filling)
+    const limitMemory = limit => execFileSync('prlimit', ['--pid', process.pid, '--as=' + limit + ':'])
+    const [, size] = /VmSize:\\s+(\\d+)/.exec(readFileSync('/proc/self/status', 'latin1'))
+    limitMemory(1024 * size + 50_000_000)
+    const { content } = await connection.callTool('big', { bytes: 36_000_000 })
+    limitMemory('unlimited')
+    say(content[0].text === filling(36_000_000))
+    await connection.close()`,
+    {
+      given: { definition, filling: new URL('../tests/fixtures/filling.mjs', import.meta.url).href },
+    },
+  ).ended
+  assert.deepEqual([code, signal], [0, null], stderr)
+  assert.deepEqual(said, [true])
 })

@@ -69,6 +69,16 @@ pub fn keep(mut buffer: Vec<u8>, runtime: &Handle) {
     }
 }
 
+/// Gives back all at once, where the system has no memory left for whoever needs it now.
+pub fn clear() {
+    let unused = {
+        let mut spare = lock();
+        spare.bytes = 0;
+        mem::take(&mut spare.buffers)
+    };
+    drop(unused);
+}
+
 /// Prepares an empty buffer for so many bytes on the pool, where none waits: its pages are fresh ones that somebody
 /// would wait for. Worth it where more like it are likely to come, and nobody needs the processor meanwhile.
 pub fn prepare(room: usize) {
@@ -157,6 +167,11 @@ mod tests {
         }
         assert!(take(4 * FROM).is_none());
         assert!(take(10 * FROM).is_some());
+
+        keep(Vec::with_capacity(FROM), &runtime);
+        clear();
+        assert_eq!(lock().bytes, 0);
+        assert!(take(FROM).is_none());
 
         prepare(FROM);
         let prepared = loop {

@@ -125,9 +125,14 @@ impl Lines {
         }
         let is_large = length >= HAND_OVER_FROM && likely.max(2 * length) >= LARGE;
         let room = likely.max(ROOM).max(2 * length);
-        // Where the system has no such room to promise, a line still gets what it needs now.
-        if !is_large || self.buffer.try_reserve_exact(room - length).is_err() {
-            self.buffer.reserve(READ_SIZE);
+        if is_large && self.buffer.try_reserve_exact(room - length).is_ok() {
+            return;
+        }
+        // Where the system has no such room to promise, nor twice what there is (`ulimit -v`), a line still gets what it
+        // needs now: if even that is not there, it ends the whole process.
+        if self.buffer.try_reserve(READ_SIZE).is_err() {
+            spare::clear();
+            self.buffer.reserve_exact(READ_SIZE);
         }
     }
 
@@ -228,8 +233,9 @@ impl Lines {
     /// What stands after the last newline when the stream has ended: an unterminated last line.
     pub fn rest(&mut self) -> Option<Vec<u8>> {
         self.ahead.stop();
-        let rest = self.buffer.split_off(self.start);
-        self.searched = self.start;
+        let mut rest = std::mem::take(&mut self.buffer);
+        rest.drain(..self.start);
+        (self.start, self.searched) = (0, 0);
         (self.skipping.is_none() && !rest.is_empty()).then_some(rest)
     }
 
