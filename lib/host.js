@@ -61,7 +61,10 @@ function errorOf(text) {
 
 function loadBinding() {
   try {
-    return bindingAtOnce() ?? require('../binding.js')
+    const binding = bindingAtOnce() ?? require('../binding.js')
+    // Whoever has put something in place of `process.dlopen` or of a module may give anything.
+    if (typeof binding.plan !== 'function') throw new Error('What was loaded is no binary of workflow-mcp.')
+    return binding
   } catch (cause) {
     throw require('./no-binary.js').noBinary(cause)
   }
