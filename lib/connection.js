@@ -77,7 +77,7 @@ class McpServerConnection {
     this.#state = state
     // Bound, because `const { callTool, close } = connection` is how people take a connection apart.
     for (const name of ['callTool', 'listTools', 'request', 'close']) {
-      Object.defineProperty(this, name, { value: this[name].bind(this) })
+      Object.defineProperty(this, name, { __proto__: null, value: this[name].bind(this) })
     }
   }
 
@@ -175,6 +175,7 @@ class McpServerConnection {
 
 // What console.log shows: the private parts would show nothing.
 Object.defineProperty(McpServerConnection.prototype, Symbol.for('nodejs.util.inspect.custom'), {
+  __proto__: null,
   value(_depth, options, inspect) {
     const { id, pid, protocolVersion, serverInfo, tools } = this
     return `McpServerConnection ${inspect({ id, pid, protocolVersion, serverInfo, tools: tools.length }, options)}`
@@ -184,6 +185,7 @@ Object.defineProperty(McpServerConnection.prototype, Symbol.for('nodejs.util.ins
 // Node has the symbol from 18.18 and 20.4 on.
 if (Symbol.asyncDispose) {
   Object.defineProperty(McpServerConnection.prototype, Symbol.asyncDispose, {
+    __proto__: null,
     value: async function dispose() {
       await this.close()
     },

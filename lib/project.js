@@ -40,7 +40,9 @@ class McpProject {
     this.serverNames = Object.freeze(native.serverNames)
     this.file = native.file ?? undefined
     // Bound, because `const { mcp } = project` is how a script is given its project.
-    for (const name of ['mcp', 'close']) Object.defineProperty(this, name, { value: this[name].bind(this) })
+    for (const name of ['mcp', 'close']) {
+      Object.defineProperty(this, name, { __proto__: null, value: this[name].bind(this) })
+    }
     Object.freeze(this)
   }
 
@@ -75,6 +77,7 @@ class McpProject {
 
 if (Symbol.asyncDispose) {
   Object.defineProperty(McpProject.prototype, Symbol.asyncDispose, {
+    __proto__: null,
     value: function dispose() {
       return this.close()
     },
