@@ -844,3 +844,4 @@ module.exports.Waiting = nativeBinding.Waiting
 module.exports.errorCodes = nativeBinding.errorCodes
 module.exports.nearestName = nativeBinding.nearestName
 module.exports.plan = nativeBinding.plan
+module.exports.propertyPath = nativeBinding.propertyPath

@@ -6,6 +6,7 @@ const {
   isAbortSignal,
   jsonObject,
   jsonPieces,
+  readable,
   refuseUnknown,
 } = require('./call-options.js')
 const { theHost } = require('./host.js')
@@ -53,7 +54,8 @@ async function connect(operations, plans, index, id, signal, callbacks) {
 function asked(options) {
   if (options === undefined || options === null) return { callbacks: {} }
   // Own properties, as they were judged: what an object inherits was not.
-  const { signal, onStderr, onLog, onToolsChanged, onWarning, onClose } = { ...options }
+  const own = readable('options', () => ({ ...options }))
+  const { signal, onStderr, onLog, onToolsChanged, onWarning, onClose } = own
   if (signal !== undefined && !isAbortSignal(signal))
     throw errors().invalidArgument('options.signal', 'must be an AbortSignal')
   return { signal, callbacks: { onStderr, onLog, onToolsChanged, onWarning, onClose } }
@@ -332,6 +334,10 @@ function toolCall(nameOrParams, argsOrSchema, given) {
   if (typeof nameOrParams === 'string') {
     return { name: nameOrParams, args: argsOrSchema, options: callOptions(given) }
   }
+  return readable('params', () => toolCallOf(nameOrParams, argsOrSchema, given))
+}
+
+function toolCallOf(nameOrParams, argsOrSchema, given) {
   if (typeof nameOrParams !== 'object' || nameOrParams === null || typeof nameOrParams.name !== 'string') {
     throw errors().invalidArgument('name', 'must be the name of a tool, or an object { name, arguments }')
   }

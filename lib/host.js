@@ -52,6 +52,10 @@ class Host {
   nearest(name, known) {
     return this.#binding.nearestName(name, known)
   }
+
+  pathOf(outer, name) {
+    return this.#binding.propertyPath(outer, name)
+  }
 }
 
 /** The error of a description of the native side. What no start needs is loaded when it is. */

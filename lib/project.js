@@ -1,5 +1,6 @@
 'use strict'
 
+const { readable } = require('./call-options.js')
 const { McpClient } = require('./client.js')
 const { McpError, fromDescription, invalidArgument } = require('./errors.js')
 const { describe, errorOf, theHost } = require('./host.js')
@@ -13,10 +14,11 @@ const REJECTIONS = 16
 function openMcpProject(options) {
   const host = theHost()
   const { operations } = host
-  const listener = new ProjectListener(operations, options)
-  listener.token = operations.newToken()
-  const native = host.openProject(options, listener.token)
-  operations.listen(listener.token, listener)
+  const token = operations.newToken()
+  const native = host.openProject(options, token)
+  // What it refused by its place is not read here; a proxy that hides its properties from it may throw all the same.
+  const listener = readable('options', () => new ProjectListener(operations, token, options))
+  operations.listen(token, listener)
   return new McpProject(operations, native, listener)
 }
 
@@ -95,8 +97,9 @@ class ProjectListener {
   /** What headers functions rejected with, by the number of the question. */
   #rejections = new Map()
 
-  constructor(operations, options) {
+  constructor(operations, token, options) {
     this.#operations = operations
+    this.token = token
     // Own properties, as they are judged.
     const { config, onInputRequired, onWarning } = { ...options }
     this.#onWarning = onWarning
