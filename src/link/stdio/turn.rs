@@ -11,33 +11,51 @@ use std::sync::{Arc, Weak};
 use super::pipe::Pipe;
 
 thread_local! {
-    /// The pipes that keep something of this turn; `None` while nothing is to be kept.
-    static KEEPING: RefCell<Option<Vec<Weak<Pipe>>>> = const { RefCell::new(None) };
+    static KEEPING: Keeping = const { Keeping(RefCell::new(None)) };
+}
+
+/// The pipes that keep something of this turn; `None` while nothing is to be kept.
+struct Keeping(RefCell<Option<Vec<Weak<Pipe>>>>);
+
+impl Keeping {
+    fn flush(&self) {
+        for pipe in self.0.take().unwrap_or_default() {
+            if let Some(pipe) = pipe.upgrade() {
+                pipe.flush();
+            }
+        }
+    }
+}
+
+/// The process exits in the middle of a turn: for `process.exit` Node.js runs no hook of its main environment. Where a C library does not
+/// know of the thread's variables (musl), and on Windows, where by then the other threads are gone, perhaps with a lock, the pipe's own
+/// thread has to be faster than the exit.
+#[cfg(unix)]
+impl Drop for Keeping {
+    fn drop(&mut self) {
+        self.flush();
+    }
 }
 
 /// Has pipes keep what this thread sends, until [`flush`].
 pub fn gather() {
-    KEEPING.with_borrow_mut(|keeping| {
-        keeping.get_or_insert_default();
+    KEEPING.with(|keeping| {
+        keeping.0.borrow_mut().get_or_insert_default();
     });
 }
 
 /// Writes what was kept.
 pub fn flush() {
-    for pipe in KEEPING.take().unwrap_or_default() {
-        if let Some(pipe) = pipe.upgrade() {
-            pipe.flush();
-        }
-    }
+    KEEPING.with(Keeping::flush);
 }
 
 pub(super) fn is_gathering() -> bool {
-    KEEPING.with_borrow(Option::is_some)
+    KEEPING.with(|keeping| keeping.0.borrow().is_some())
 }
 
 pub(super) fn keeps(pipe: &Arc<Pipe>) {
-    KEEPING.with_borrow_mut(|keeping| {
-        if let Some(keeping) = keeping {
+    KEEPING.with(|keeping| {
+        if let Some(keeping) = keeping.0.borrow_mut().as_mut() {
             keeping.push(Arc::downgrade(pipe));
         }
     });
@@ -120,6 +138,29 @@ mod tests {
         assert_eq!(there_now(&reader), "a\nb\n");
         flush();
         assert_eq!(there_now(&reader), "");
+    }
+
+    #[tokio::test]
+    async fn what_a_thread_keeps_goes_out_when_it_ends_in_the_middle_of_a_turn() {
+        let (pipe, reader) = pipe().await;
+        let sends = pipe.clone();
+        let thread = std::thread::spawn(move || {
+            gather();
+            send(&sends, 1, "a");
+            send(&sends, 2, "b");
+        });
+        thread.join().unwrap();
+        assert_eq!(there_now(&reader), "a\nb\n");
+    }
+
+    #[tokio::test]
+    async fn what_is_kept_goes_out_before_the_input_ends() {
+        let (pipe, reader) = pipe().await;
+        gather();
+        send(&pipe, 1, "a");
+        pipe.end();
+        assert_eq!(there_now(&reader), "a\n");
+        flush();
     }
 
     #[tokio::test]
