@@ -81,6 +81,7 @@ pub async fn connect_through<L: Future<Output = Result<Arc<dyn Link>, McpError>>
         names: Mutex::new(HashSet::new()),
         listing: tokio::sync::Mutex::new(()),
         refresh_wanted: AtomicBool::new(false),
+        refreshed: Mutex::default(),
         subscription: Subscription::default(),
         listings: AtomicU64::new(0),
         closing: AtomicBool::new(false),
