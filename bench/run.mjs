@@ -6,9 +6,8 @@
 // Side by side: the clients take turns in rounds, each time in a process of its own, against the same server. A row that fails is
 // shown as failed, and so is the run.
 
-import { execFile, execFileSync, spawn } from 'node:child_process'
-import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs'
-import { availableParallelism } from 'node:os'
+import { execFile, execFileSync } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parseArgs, promisify } from 'node:util'
 import { CLIENTS, OURS } from './clients.mjs'
@@ -83,7 +82,6 @@ async function measureRow(row) {
   if (row.floor) names.push(row.floor)
   const samples = Object.fromEntries(names.map(name => [name, []]))
   const failures = {}
-  const others = row.isBusy ? busyPrograms() : []
   for (let round = 0; round < rounds; round++) {
     for (const name of names) {
       if (failures[name]) continue
@@ -94,22 +92,25 @@ async function measureRow(row) {
       }
     }
   }
-  for (const { stdin } of others) stdin.end()
   return { row, samples, failures }
-}
-
-/** One for each core. Each ends with its input, and so with us. */
-function busyPrograms() {
-  const stdio = ['pipe', 'ignore', 'inherit']
-  return Array.from({ length: availableParallelism() }, () => spawn(SERVER, ['busy'], { stdio }))
 }
 
 async function measure(row, name) {
   const args = [path('measure.mjs'), row.name, name, given.quick ? 'quick' : 'full', SERVER]
   const begun = performance.now()
-  const { stdout } = await execFileLater(process.execPath, args, { timeout: 300_000 })
+  const command = [
+    ...(row.isOnOneCore ? ['taskset', '--cpu-list', firstCore()] : []),
+    process.execPath,
+    ...args,
+  ]
+  const { stdout } = await execFileLater(command[0], command.slice(1), { timeout: 300_000 })
   const ms = performance.now() - begun
   return row.name === 'cold' ? { ms } : JSON.parse(stdout)
+}
+
+/** Of those that this process may use: a container need not have core 0. */
+function firstCore() {
+  return /^Cpus_allowed_list:\s*(\d+)/m.exec(readFileSync('/proc/self/status', 'utf8'))[1]
 }
 
 /** The line of a failed process that says the most. */

@@ -196,10 +196,13 @@ export async function longTexts(client, { times }) {
 /** The floor of a small call. */
 export async function pingPong(_client, { times }) {
   // A request and its answer have about 100 bytes.
-  const child = spawn(SERVER, ['ping-pong', String(times), '100'], { stdio: ['ignore', 'pipe', 'inherit'] })
-  const [line] = await once(createInterface({ input: child.stdout }), 'line')
-  const { p50, p99, cpu } = JSON.parse(line)
+  const { p50, p99, cpu } = JSON.parse(await floorOf('ping-pong', times, 100))
   return { p50: p50 / 1_000, p99: p99 / 1_000, cpu: cpu / 1_000 }
+}
+
+/** The floor of a start. */
+export async function bareStart(_client, { times }) {
+  return { ms: Number(await floorOf('bare-starts', times)) / 1_000_000 }
 }
 
 /** The floor of a structured result: reading its text, and writing the arguments, is all there is to it. */
@@ -226,6 +229,13 @@ async function rawResult(tool, args) {
   )
   const [line] = await once(createInterface({ input: child.stdout }), 'line')
   return JSON.stringify(JSON.parse(line).result)
+}
+
+/** What the server prints that measures a floor. */
+async function floorOf(...args) {
+  const child = spawn(SERVER, args.map(String), { stdio: ['ignore', 'pipe', 'inherit'] })
+  const [line] = await once(createInterface({ input: child.stdout }), 'line')
+  return line
 }
 
 async function withConnection(client, http, work) {

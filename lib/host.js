@@ -132,13 +132,19 @@ function describe(value) {
 function describeVariables(variables) {
   // `process.env` can be given any value.
   if (tagOf(variables) !== 'Object') return describe(variables)
-  let texts
+  const texts = { __proto__: null }
+  let areTexts = true
   try {
-    texts = { __proto__: null, ...variables }
+    // A spread asks Node.js three times for each variable, this twice: 24 and 14 µs for 39 of them.
+    for (const name of Object.keys(variables)) {
+      const text = variables[name]
+      areTexts = areTexts && typeof text === 'string'
+      texts[name] = text
+    }
   } catch {
     return describe(variables)
   }
-  for (const name in texts) if (typeof texts[name] !== 'string') return describe(texts)
+  if (!areTexts) return describe(texts)
   const text = JSON.stringify({ o: texts })
   // How half a surrogate pair is written.
   return text.includes('\\ud') ? describe(texts) : text

@@ -21,8 +21,8 @@ pub(super) struct Stat {
     pub(super) group: i32,
     /// In ticks since the start of the system. With the pid it names one process for ever.
     pub(super) start: u64,
+    pub(super) threads: u32,
     state: u8,
-    threads: u32,
 }
 
 impl Stat {
@@ -97,6 +97,11 @@ pub(super) fn below(roots: impl IntoIterator<Item = i32>) -> Option<Vec<(i32, St
     Some(found)
 }
 
+/// Whether a process is known to have no child. Some 5 us for each of its threads.
+pub(super) fn is_childless(pid: i32) -> bool {
+    is_ours() && children(pid).is_some_and(|children| children.is_empty())
+}
+
 /// `None` where the kernel does not tell; none also of a process that has ended.
 fn children(parent: i32) -> Option<Vec<i32>> {
     let Ok(threads) = fs::read_dir(format!("/proc/{parent}/task")) else { return Some(Vec::new()) };
@@ -114,7 +119,7 @@ fn children(parent: i32) -> Option<Vec<i32>> {
     Some(children)
 }
 
-/// Runs what reads `/proc` on the pool: a look at each process of the system takes some 10 us, too long for the I/O thread on a
+/// Runs what reads much of `/proc` on the pool: a look at each process of the system takes some 10 us, too long for the I/O thread on a
 /// busy machine. Bounded, because whoever asks must not wait for a pool that is busy with programs that take long to start.
 pub(super) async fn on_the_pool<T: Send + 'static>(read: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     timeout(LONGEST_READING, spawn_blocking(read)).await.ok()?.ok()
@@ -168,6 +173,7 @@ mod tests {
         };
         assert_eq!(found.len(), 2);
         assert_eq!((found[0].1.parent, found[1].1.parent), (pid, found[0].0));
+        assert!(!is_childless(pid) && is_childless(found[1].0));
         drop(parent.stdin.take());
         parent.wait().unwrap();
         assert_eq!(below([pid]), Some(vec![]));

@@ -4,17 +4,17 @@
 //! - `bench-server --http` — the same over streamable HTTP; prints its port
 //! - `bench-server ping-pong ROUNDS BYTES` — the floor: lines to a child that sends them back, blocking, in nanoseconds
 //! - `bench-server echo-lines` — that child
-//! - `bench-server busy` — keeps one core busy until its input ends
+//! - `bench-server bare-starts ROUNDS` — the floor of a start, in nanoseconds
 
+mod bare_start;
 mod http;
 mod ping_pong;
 mod stdio;
 mod tools;
 
 use std::env;
-use std::io::{self, Read};
+use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use tools::Tools;
 
@@ -34,7 +34,10 @@ fn main() -> io::Result<()> {
             ping_pong::measure(rounds, bytes)
         }
         Some("echo-lines") => ping_pong::echo_lines(),
-        Some("busy") => busy(),
+        Some("bare-starts") => {
+            let rounds = number("bare-starts").filter(|rounds| *rounds > 0);
+            bare_start::measure(rounds.ok_or_else(|| io::Error::other("bare-starts wants ROUNDS"))?)
+        }
         _ => {
             let tools =
                 Arc::new(Tools::new(number("--tools").unwrap_or(0), number("--schema").unwrap_or(100)));
@@ -45,16 +48,4 @@ fn main() -> io::Result<()> {
             }
         }
     }
-}
-
-/// What other programs do on a machine that is in use.
-fn busy() -> io::Result<()> {
-    let is_over = Arc::new(AtomicBool::new(false));
-    let works = {
-        let is_over = is_over.clone();
-        std::thread::spawn(move || while !is_over.load(Ordering::Relaxed) {})
-    };
-    io::stdin().read_to_end(&mut Vec::new())?;
-    is_over.store(true, Ordering::Relaxed);
-    works.join().map_err(|_| io::Error::other("it panicked"))
 }
