@@ -339,7 +339,10 @@ impl Shared {
             // Wait for the listing under way: a change that is told while it runs may not be in it.
             drop(shared.listing.lock().await);
             // Until then further changes are told in vain: they will be in this list.
-            sleep_until(shared.next_refresh()).await;
+            tokio::select! {
+                () = sleep_until(shared.next_refresh()) => {}
+                _ = shared.until_closed() => return,
+            }
             shared.refresh_wanted.store(false, Ordering::Release);
             if shared.closing.load(Ordering::Acquire) {
                 return;
