@@ -133,6 +133,9 @@ export declare function openProject(dispatcher: DispatcherHandle, options: strin
  */
 export declare function plan(definitions: string, options: string, hostEnv: string, shape: string): Plans
 
+/** The path of a property of what is at `outer`, as a message may show it: cut, and without a token that stands in place of the name. */
+export declare function propertyPath(outer: string, name: string): string
+
 /** What came of a synchronous call: one of the two. */
 export interface Settled {
   result?: string

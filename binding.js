@@ -845,3 +845,4 @@ module.exports.errorCodes = nativeBinding.errorCodes
 module.exports.nearestName = nativeBinding.nearestName
 module.exports.openProject = nativeBinding.openProject
 module.exports.plan = nativeBinding.plan
+module.exports.propertyPath = nativeBinding.propertyPath

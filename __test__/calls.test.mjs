@@ -254,5 +254,6 @@ test('a signal that is none is refused, and one that throws costs no other call 
   const refused = failure(connection.callTool('echo', {}, { signal: throwing }))
   const others = Array.from({ length: 20 }, (_, n) => connection.callTool('echo', { n }))
   for (const [n, result] of (await Promise.all(others)).entries()) assert.deepEqual(echoed(result), { n })
-  assert.equal((await refused).message, 'from the signal')
+  const { code, cause } = await refused
+  assert.deepEqual([code, cause.message], ['ERR_MCP_INVALID_ARGUMENT', 'from the signal'])
 })

@@ -136,3 +136,24 @@ test('an error made by hand is complete too', () => {
   assert.equal(error.code, 'ERR_MCP_INTERNAL')
   assert.deepEqual(error.details, {})
 })
+
+test('an Error.prepareStackTrace of the host that throws does not take the place of what happened', t => {
+  const { prepareStackTrace } = Error
+  t.after(() => {
+    Error.prepareStackTrace = prepareStackTrace
+  })
+  Error.prepareStackTrace = () => {
+    throw new TypeError('of the host')
+  }
+  const error = fromDescription(description)
+  assert.deepEqual([error.code, error.message], [description.code, description.message])
+  assert.equal(error.name, 'McpError')
+})
+
+test('whatever was thrown, McpError.is says whether it is one', () => {
+  const { proxy, revoke } = Proxy.revocable({}, {})
+  revoke()
+  for (const value of [proxy, undefined, null, Symbol('x'), () => {}, new Error('x'), Object.create(null)])
+    assert.equal(McpError.is(value), false)
+  assert.equal(McpError.is(fromDescription(description)), true)
+})

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { fixture, loggedPid, received, soon } from './support/fixture.mjs'
+import { fixture, loggedPid, soon } from './support/fixture.mjs'
 import { CONNECTED, host, serverOf, serverSeen } from './support/hosts.mjs'
 import { children, gone, lives, seen } from './support/processes.mjs'
 
@@ -169,22 +169,5 @@ test('the guardian ends with its host, and there is none where it is turned off'
     program.tell()
     await program.ended
     for (const helper of helpers) await gone(helper)
-  }
-})
-
-test('what a host called before process.exit reaches the server, few calls and many', async () => {
-  for (const count of [1, 40]) {
-    // It reads to the end, however long it takes to.
-    const { definition, log } = fixture(['--ignore-term'])
-    const program = host(
-      `${CONNECTED}
-      for (let index = 0; index < given.count; index++) connection.callTool('echo', { index })
-      process.exit(0)`,
-      { given: { definition, count } },
-    )
-    const server = await serverOf(program)
-    assert.equal((await program.ended).code, 0)
-    await gone(server)
-    assert.equal(received(log, 'tools/call').length, count)
   }
 })

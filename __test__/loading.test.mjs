@@ -232,6 +232,36 @@ test('the binary of a package of its own is found, at once and by the generated 
   assert.equal(loads({ NAPI_RS_NATIVE_LIBRARY_PATH: binary }), '0 true')
 })
 
+test('where Node.js was told to load no addons, the error says so', async () => {
+  const { ended } = host(
+    `workflow.normalizeMcpServers([]).catch(({ code, message }) => say({ code, message }))`,
+    { flags: ['--no-addons'] },
+  )
+  const { said, code, stderr } = await ended
+  assert.equal(code, 0, stderr)
+  assert.equal(said[0].code, 'ERR_MCP_NATIVE_LOAD')
+  assert.match(said[0].message, /--no-addons/)
+  assert.doesNotMatch(said[0].message, /npm run build/)
+})
+
+test('a process.dlopen that somebody has put another in the place of fails every call with a code, or does its work', async () => {
+  const { ended } = host(`const { dlopen } = process
+    const others = [
+      () => { throw new Error('none') },
+      () => {},
+      module => { module.exports = { Host: class {} } },
+      undefined,
+      (...given) => dlopen.apply(process, given),
+    ]
+    for (const other of others) {
+      process.dlopen = other
+      await workflow.normalizeMcpServers([]).then(() => say('loaded'), ({ code }) => say(code))
+    }`)
+  const { said, code, stderr } = await ended
+  assert.equal(code, 0, stderr)
+  assert.deepEqual(said, [...Array(4).fill('ERR_MCP_NATIVE_LOAD'), 'loaded'])
+})
+
 /** The path of the binary that this process has loaded. */
 function loadedBinary() {
   const { sharedObjects } = process.report.getReport()

@@ -17,6 +17,10 @@ const NAMES = [
   'endsFirst',
   'owner',
   'serverId',
+  // Of the descriptors of properties.
+  'get',
+  'set',
+  'enumerable',
 ]
 
 const LIFE = `

@@ -293,6 +293,22 @@ test('a change that is told during the first listing is not lost, however late J
   await soon(() => names(connection).includes('added1'))
 })
 
+for (const [kind, switches] of [
+  ['a legacy', []],
+  ['a modern', ['--modern', '--subscriptions']],
+]) {
+  test(`${kind} server that tells of a change whenever it is asked is not asked without end`, async t => {
+    const begun = performance.now()
+    const { connection, log } = await connected(t, ['--always-changing', ...switches])
+    const lists = () => received(log, 'tools/list').length
+    await soon(() => lists() > 4, 'some lists')
+    const count = lists()
+    // One at the start, one at once for the first change, and then ten a second.
+    assert.ok(count <= 2 + (performance.now() - begun) / 100, `${count} lists`)
+    assert.equal((await connection.callTool('echo', { still: 1 })).structuredContent.still, 1)
+  })
+}
+
 test('a refresh that fails leaves the old list, with a warning', async t => {
   const { warnings, options } = hearing()
   const { connection } = await connected(t, [], options)

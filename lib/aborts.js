@@ -1,5 +1,7 @@
 'use strict'
 
+const { readable } = require('./call-options.js')
+
 /**
  * What is to happen when a signal aborts. One listener for each signal, however many calls share it: from the eleventh listener on Node
  * warns of a leak, and a workflow hands one signal to all its calls.
@@ -23,8 +25,8 @@ function onAbort(signal, react) {
       for (const reaction of reactions) reaction()
     }
     entry = { reactions, listener }
+    readable('options.signal', () => signal.addEventListener('abort', listener, { once: true }))
     followed.set(signal, entry)
-    signal.addEventListener('abort', listener, { once: true })
   }
   const { reactions, listener } = entry
   // A function of its own each time, so that two calls with one `react` do not share an entry.
@@ -34,7 +36,7 @@ function onAbort(signal, react) {
     reactions.delete(reaction)
     if (reactions.size === 0 && followed.get(signal) === entry) {
       followed.delete(signal)
-      signal.removeEventListener('abort', listener)
+      readable('options.signal', () => signal.removeEventListener('abort', listener))
     }
   }
 }

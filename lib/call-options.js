@@ -28,7 +28,22 @@ const NONE = Object.freeze({ signal: undefined, onProgress: undefined, native: u
  * @returns {{ signal?: AbortSignal, onProgress?: (progress: object) => void, native?: object }}
  */
 function callOptions(given, allowed = 'an AbortSignal or an object of call options') {
-  if (given === undefined) return NONE
+  return given === undefined ? NONE : readable('options', () => checkedOptions(given, allowed))
+}
+
+/** What `read` gives; where a getter or a proxy throws meanwhile, the argument at `path` is at fault. */
+function readable(path, read) {
+  try {
+    return read()
+  } catch (cause) {
+    if (errors().McpError.is(cause)) throw cause
+    throw errors().invalidArgument(path, 'cannot be read: a getter, a proxy or a method of it throws', {
+      cause,
+    })
+  }
+}
+
+function checkedOptions(given, allowed) {
   if (isAbortSignal(given)) return { ...NONE, signal: given }
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
     throw errors().invalidArgument('options', `must be ${allowed}`)
@@ -146,9 +161,10 @@ function milliseconds(path, value) {
 function refuseUnknown(path, given, known) {
   const unknown = Object.keys(given).find(name => !known.includes(name) && given[name] !== undefined)
   if (unknown === undefined) return
-  const nearest = theCore().nearest(unknown, known)
+  const core = theCore()
+  const nearest = core.nearest(unknown, known)
   const hint = nearest === null ? `known are ${known.join(', ')}` : `did you mean ${nearest}?`
-  throw errors().invalidArgument(`${path}.${unknown}`, `is unknown; ${hint}`, {
+  throw errors().invalidArgument(core.pathOf(path, unknown), `is unknown; ${hint}`, {
     details: nearest === null ? {} : { nearest },
   })
 }
@@ -165,6 +181,11 @@ function scriptOptions(given) {
 
 /** The same for a synchronous call, which nothing can abort and which hears of no progress: `known` are the options it has. */
 function syncOptions(given, known) {
+  readable('options', () => refuseUnsynchronous(given, known))
+  return scriptOptions(given)
+}
+
+function refuseUnsynchronous(given, known) {
   if (typeof given === 'object' && given !== null && !Array.isArray(given)) {
     if (isAbortSignal(given))
       throw errors().invalidArgument(
@@ -173,7 +194,6 @@ function syncOptions(given, known) {
       )
     refuseUnknown('options', given, known)
   }
-  return scriptOptions(given)
 }
 
 function wholeTimeout(number) {
@@ -189,6 +209,7 @@ module.exports = {
   isAbortSignal,
   jsonObject,
   jsonPieces,
+  readable,
   refuseUnknown,
   scriptOptions,
   syncOptions,

@@ -30,7 +30,7 @@ class McpClient {
     this.name = name
     // Bound, because `const { call } = mcp('exa')` is how people take a client apart.
     for (const method of ['call', 'callSync', 'listTools', 'listToolsSync']) {
-      Object.defineProperty(this, method, { value: this[method].bind(this) })
+      Object.defineProperty(this, method, { __proto__: null, value: this[method].bind(this) })
     }
     Object.freeze(this)
   }

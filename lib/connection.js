@@ -1,6 +1,13 @@
 'use strict'
 
-const { callOptions, isAbortSignal, jsonObject, jsonPieces, refuseUnknown } = require('./call-options.js')
+const {
+  callOptions,
+  isAbortSignal,
+  jsonObject,
+  jsonPieces,
+  readable,
+  refuseUnknown,
+} = require('./call-options.js')
 const { errors, theCore } = require('./core.js')
 const { safely, textOf } = require('./dispatcher.js')
 const { deepFreeze, progress, toolResult } = require('./results.js')
@@ -46,7 +53,8 @@ async function connect(dispatcher, plans, index, id, signal, callbacks) {
 function asked(options) {
   if (options === undefined || options === null) return { callbacks: {} }
   // Own properties, as they were judged: what an object inherits was not.
-  const { signal, onStderr, onLog, onToolsChanged, onWarning, onClose } = { ...options }
+  const own = readable('options', () => ({ ...options }))
+  const { signal, onStderr, onLog, onToolsChanged, onWarning, onClose } = own
   if (signal !== undefined && !isAbortSignal(signal))
     throw errors().invalidArgument('options.signal', 'must be an AbortSignal')
   return { signal, callbacks: { onStderr, onLog, onToolsChanged, onWarning, onClose } }
@@ -70,7 +78,7 @@ class McpServerConnection {
     this.#state = state
     // Bound, because `const { callTool, close } = connection` is how people take a connection apart.
     for (const name of ['callTool', 'listTools', 'request', 'close']) {
-      Object.defineProperty(this, name, { value: this[name].bind(this) })
+      Object.defineProperty(this, name, { __proto__: null, value: this[name].bind(this) })
     }
   }
 
@@ -168,6 +176,7 @@ class McpServerConnection {
 
 // What console.log shows: the private parts would show nothing.
 Object.defineProperty(McpServerConnection.prototype, Symbol.for('nodejs.util.inspect.custom'), {
+  __proto__: null,
   value(_depth, options, inspect) {
     const { id, pid, protocolVersion, serverInfo, tools } = this
     return `McpServerConnection ${inspect({ id, pid, protocolVersion, serverInfo, tools: tools.length }, options)}`
@@ -177,6 +186,7 @@ Object.defineProperty(McpServerConnection.prototype, Symbol.for('nodejs.util.ins
 // Node has the symbol from 18.18 and 20.4 on.
 if (Symbol.asyncDispose) {
   Object.defineProperty(McpServerConnection.prototype, Symbol.asyncDispose, {
+    __proto__: null,
     value: async function dispose() {
       await this.close()
     },
@@ -323,6 +333,10 @@ function toolCall(nameOrParams, argsOrSchema, given) {
   if (typeof nameOrParams === 'string') {
     return { name: nameOrParams, args: argsOrSchema, options: callOptions(given) }
   }
+  return readable('params', () => toolCallOf(nameOrParams, argsOrSchema, given))
+}
+
+function toolCallOf(nameOrParams, argsOrSchema, given) {
   if (typeof nameOrParams !== 'object' || nameOrParams === null || typeof nameOrParams.name !== 'string') {
     throw errors().invalidArgument('name', 'must be the name of a tool, or an object { name, arguments }')
   }

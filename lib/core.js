@@ -53,6 +53,10 @@ class Core {
   nearest(name, known) {
     return this.#binding.nearestName(name, known)
   }
+
+  pathOf(outer, name) {
+    return this.#binding.propertyPath(outer, name)
+  }
 }
 
 /** The errors, loaded when something is wrong: no start and no good call needs them, and each file adds 0.15 ms. */
@@ -67,7 +71,10 @@ function errorOf(text) {
 
 function loadBinding() {
   try {
-    return bindingAtOnce() ?? require('../binding.js')
+    const binding = bindingAtOnce() ?? require('../binding.js')
+    // Whoever has put something in place of `process.dlopen` or of a module may give anything.
+    if (typeof binding.plan !== 'function') throw new Error('What was loaded is no binary of workflow-mcp.')
+    return binding
   } catch (cause) {
     throw require('./no-binary.js').noBinary(cause)
   }

@@ -254,7 +254,15 @@ function isNode() {
 function asMcpError(error) {
   const { McpError } = errors()
   if (McpError.is(error)) return error
-  return new McpError(`${error?.message ?? error}`, { code: 'ERR_MCP_INTERNAL', cause: error })
+  return new McpError(messageOf(error), { code: 'ERR_MCP_INTERNAL', cause: error })
+}
+
+function messageOf(error) {
+  try {
+    return `${error?.message ?? error}`
+  } catch {
+    return 'What was thrown cannot be read'
+  }
 }
 
 /** Calls a host's callback, if there is one; what it throws is its own uncaught exception and never keeps the rest of a batch from its callers. */

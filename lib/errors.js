@@ -60,14 +60,20 @@ class McpError extends Error {
   }
 
   static is(value) {
-    return typeof value === 'object' && value !== null && value[BRAND] === true
+    try {
+      return typeof value === 'object' && value !== null && value[BRAND] === true
+    } catch {
+      // Anything can be thrown, a revoked proxy too.
+      return false
+    }
   }
 }
 
 // On the prototype, as the built-in errors have it: an own `name` would show up in every inspection.
 Object.defineProperties(McpError.prototype, {
-  name: { value: 'McpError', writable: true, configurable: true },
-  [BRAND]: { value: true },
+  __proto__: null,
+  name: { __proto__: null, value: 'McpError', writable: true, configurable: true },
+  [BRAND]: { __proto__: null, value: true },
 })
 
 /**
@@ -77,9 +83,17 @@ Object.defineProperties(McpError.prototype, {
  */
 function writeStackHeader(error, above) {
   if (typeof Error.captureStackTrace !== 'function') return
-  Object.defineProperty(error, 'name', { value: `McpError [${error.code}]`, configurable: true })
-  Error.captureStackTrace(error, above)
-  void error.stack
+  Object.defineProperty(error, 'name', {
+    __proto__: null,
+    value: `McpError [${error.code}]`,
+    configurable: true,
+  })
+  try {
+    Error.captureStackTrace(error, above)
+    void error.stack
+  } catch {
+    // An Error.prepareStackTrace of the host: what it throws must not take the place of what happened.
+  }
   delete error.name
 }
 

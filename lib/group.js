@@ -53,6 +53,7 @@ class McpServerGroup {
 
 if (Symbol.asyncDispose) {
   Object.defineProperty(McpServerGroup.prototype, Symbol.asyncDispose, {
+    __proto__: null,
     value: function dispose() {
       return this.close()
     },

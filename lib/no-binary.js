@@ -8,10 +8,11 @@ function noBinary(cause) {
   const arch = process.arch
   const libc = platform === 'linux' ? linuxLibc() : undefined
   const triple = [platform, arch, libc].filter(Boolean).join('-')
-  const message = `No native binary of workflow-mcp could be loaded for ${triple}. Install with optional dependencies, or build it with \`npm run build\` in a checkout; in a packaged Electron app the .node file must be outside of the asar archive`
+  const tried = triedPaths(cause)
+  const message = `No native binary of workflow-mcp could be loaded for ${triple}. ${wayOut(tried)}`
   return new McpError(message, {
     code: 'ERR_MCP_NATIVE_LOAD',
-    details: { platform, arch, ...(libc && { libc }), tried: triedPaths(cause) },
+    details: { platform, arch, ...(libc && { libc }), tried },
     cause,
   })
 }
@@ -19,6 +20,15 @@ function noBinary(cause) {
 function linuxLibc() {
   const header = process.report?.getReport?.().header
   return header?.glibcVersionRuntime ? 'gnu' : 'musl'
+}
+
+/** What Node.js says of its own accord since version 12; the generated loader keeps the message of a failure, and not its code. */
+const DISABLED = 'loading addons is disabled'
+
+function wayOut(tried) {
+  if (tried.some(attempt => attempt.includes(DISABLED)))
+    return 'Node.js was told to load no native addons: start it without --no-addons, and with --allow-addons where it is given --permission'
+  return 'Install with optional dependencies, or build it with `npm run build` in a checkout; in a packaged Electron app the .node file must be outside of the asar archive'
 }
 
 /** What the loader tried: one message for each path and package, from its chain of causes. */

@@ -1,5 +1,6 @@
 'use strict'
 
+const { readable } = require('./call-options.js')
 const { McpClient } = require('./client.js')
 const { McpError, fromDescription, invalidArgument } = require('./errors.js')
 const { describe, errorOf, theCore } = require('./core.js')
@@ -13,10 +14,11 @@ const REJECTIONS = 16
 function openMcpProject(options) {
   const core = theCore()
   const { dispatcher } = core
-  const listener = new ProjectListener(dispatcher, options)
-  listener.token = dispatcher.newToken()
-  const native = core.openProject(options, listener.token)
-  dispatcher.listen(listener.token, listener)
+  const token = dispatcher.newToken()
+  const native = core.openProject(options, token)
+  // What it refused by its place is not read here; a proxy that hides its properties from it may throw all the same.
+  const listener = readable('options', () => new ProjectListener(dispatcher, token, options))
+  dispatcher.listen(token, listener)
   return new McpProject(dispatcher, native, listener)
 }
 
@@ -40,7 +42,9 @@ class McpProject {
     this.serverNames = Object.freeze(native.serverNames)
     this.file = native.file ?? undefined
     // Bound, because `const { mcp } = project` is how a script is given its project.
-    for (const name of ['mcp', 'close']) Object.defineProperty(this, name, { value: this[name].bind(this) })
+    for (const name of ['mcp', 'close']) {
+      Object.defineProperty(this, name, { __proto__: null, value: this[name].bind(this) })
+    }
     Object.freeze(this)
   }
 
@@ -75,6 +79,7 @@ class McpProject {
 
 if (Symbol.asyncDispose) {
   Object.defineProperty(McpProject.prototype, Symbol.asyncDispose, {
+    __proto__: null,
     value: function dispose() {
       return this.close()
     },
@@ -92,8 +97,9 @@ class ProjectListener {
   /** What headers functions rejected with, by the number of the question. */
   #rejections = new Map()
 
-  constructor(dispatcher, options) {
+  constructor(dispatcher, token, options) {
     this.#dispatcher = dispatcher
+    this.token = token
     // Own properties, as they are judged.
     const { config, onInputRequired, onWarning } = { ...options }
     this.#onWarning = onWarning

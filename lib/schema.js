@@ -50,7 +50,9 @@ function standardSchema(schema, validate) {
   const convert = () => openSchema(schema)
   const jsonSchema = Object.freeze({ input: convert, output: convert })
   const standard = Object.freeze({ version: 1, vendor: 'workflow-mcp', validate, jsonSchema })
-  return Object.freeze(Object.defineProperty({ ...schema }, '~standard', { value: standard }))
+  return Object.freeze(
+    Object.defineProperty({ ...schema }, '~standard', { __proto__: null, value: standard }),
+  )
 }
 
 /**

@@ -1,15 +1,17 @@
 'use strict'
 
 const { argumentFault, pathText } = require('./arguments.js')
+const { readable } = require('./call-options.js')
 const { invalidArgument } = require('./errors.js')
 const { agentsOutput, aiSdkOutput, resultFormats } = require('./formats.js')
+const { theCore } = require('./core.js')
 const { isObject, objectSchema, standardSchema } = require('./schema.js')
 
 const SOURCE_PROPERTIES = ['connection', 'connections', 'include', 'needsApproval', 'validate']
 const MAX_NAME = 64
 
 async function createMcpTools(source) {
-  const { connections, include, needsApproval, validate } = readSource(source)
+  const { connections, include, needsApproval, validate } = readable('source', () => readSource(source))
   const picked = connections.flatMap(connection => {
     // A tool is its name: a second one of that name would call the same.
     const byName = new Map()
@@ -31,7 +33,7 @@ function readSource(source) {
   for (const key of Object.keys(source)) {
     if (SOURCE_PROPERTIES.includes(key)) continue
     throw invalidArgument(
-      key,
+      theCore().pathOf('', key),
       `is not a property of createMcpTools's source; it has ${SOURCE_PROPERTIES.join(', ')}`,
     )
   }

@@ -3,14 +3,14 @@
 import vm from 'node:vm'
 import { CANARY } from './refusals.mjs'
 
-function revoked(target) {
+export function revoked(target) {
   const { proxy, revoke } = Proxy.revocable(target, {})
   revoke()
   return proxy
 }
 
 /** A proxy all of whose traps throw. */
-function hostile(target) {
+export function hostile(target) {
   const trap = () => {
     throw new Error(CANARY)
   }

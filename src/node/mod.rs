@@ -56,6 +56,7 @@ pub mod wake;
 use napi_derive::napi;
 
 use crate::error::ErrorCode;
+use crate::policy::found::path_of;
 use crate::policy::nearest::nearest;
 
 /// Every error code of the core, for the test that compares it with the JavaScript list and the type.
@@ -68,4 +69,10 @@ pub fn error_codes() -> Vec<&'static str> {
 #[napi(catch_unwind)]
 pub fn nearest_name(name: String, known: Vec<String>) -> Option<String> {
     nearest(&name, known.iter().map(String::as_str)).map(str::to_owned)
+}
+
+/// The path of a property of what is at `outer`, as a message may show it: cut, and without a token that stands in place of the name.
+#[napi(catch_unwind)]
+pub fn property_path(outer: String, name: String) -> String {
+    path_of(&outer, &name)
 }

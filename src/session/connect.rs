@@ -113,6 +113,7 @@ fn shared(plan: &Plan, owner: Arc<dyn Owner>) -> Shared {
         names: Mutex::new(HashSet::new()),
         listing: tokio::sync::Mutex::new(()),
         refresh_wanted: AtomicBool::new(false),
+        refreshed: Mutex::default(),
         subscription: Subscription::default(),
         listings: AtomicU64::new(0),
         closing: AtomicBool::new(false),

@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
-use tokio::time::Instant;
+use std::time::Duration;
+use tokio::time::{Instant, sleep_until};
 
 use serde_json::Value;
 
@@ -29,6 +30,10 @@ pub(super) const LISTING: Terms = Terms::within("list", None);
 /// A page is handed on as it comes up to this length: longer ones together could be too long for one string of the
 /// host's (512 MiB), which the end of a listing reports and an event cannot.
 const PAGE_MAX: usize = 64 << 20;
+
+/// From the start of one listing for a told change to that of the next: a server that tells of a change whenever it is asked for its
+/// tools would be asked without end (11,000 times a second, measured).
+const BETWEEN_REFRESHES: Duration = Duration::from_millis(100);
 
 /// How many oddities of one listing are told one by one: a page may hold millions of them, and each costs a redaction and an event.
 const ODDITIES_MAX: usize = 64;
@@ -303,6 +308,15 @@ impl Shared {
         tools.json
     }
 
+    /// When tools may be listed for a told change, which they are then.
+    fn next_refresh(&self) -> Instant {
+        let mut refreshed = self.refreshed.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        let next = refreshed.map_or(now, |last| now.max(last + BETWEEN_REFRESHES));
+        *refreshed = Some(next);
+        next
+    }
+
     /// The server says that its tools changed. Before the handshake is done there is no list yet that could be old, and
     /// a session that keeps none has nothing to renew: what headers need of the schemas is learnt when a call is
     /// refused for them.
@@ -317,6 +331,11 @@ impl Shared {
         self.runtime.spawn(async move {
             // Wait for the listing under way: a change that is told while it runs may not be in it.
             drop(shared.listing.lock().await);
+            // Until then further changes are told in vain: they will be in this list.
+            tokio::select! {
+                () = sleep_until(shared.next_refresh()) => {}
+                _ = shared.until_closed() => return,
+            }
             shared.refresh_wanted.store(false, Ordering::Release);
             if shared.closing.load(Ordering::Acquire) {
                 return;

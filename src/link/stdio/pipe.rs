@@ -104,10 +104,10 @@ impl Pipe {
         self.write(state)
     }
 
-    /// Writes what was kept for the end of a turn.
+    /// Writes what was kept for the end of a turn, or let go of and is not written yet.
     pub fn flush(&self) {
         let state = self.lock();
-        if state.kept > 0 {
+        if !state.queue.is_empty() {
             self.write(state);
         }
     }
@@ -149,9 +149,14 @@ impl Pipe {
         is_withdrawn
     }
 
-    /// Ends the server's input now, whatever is still queued: closing never waits for a write.
+    /// Ends the server's input now, whatever is still queued: closing never waits for a write. What is only kept has room.
     pub fn end(&self) {
-        self.lock().clear();
+        let mut state = self.lock();
+        if state.kept > 0 {
+            state.write();
+        }
+        state.clear();
+        drop(state);
         self.changed.notify_one();
     }
 
