@@ -7,10 +7,11 @@
 // shown as failed, and so is the run.
 
 import { execFile, execFileSync } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parseArgs, promisify } from 'node:util'
 import { CLIENTS, OURS } from './clients.mjs'
+import { allowedCores, onCore } from './cores.mjs'
 import { machine, report } from './report.mjs'
 import { ROWS } from './rows.mjs'
 import { SERVER } from './workloads.mjs'
@@ -98,19 +99,11 @@ async function measureRow(row) {
 async function measure(row, name) {
   const args = [path('measure.mjs'), row.name, name, given.quick ? 'quick' : 'full', SERVER]
   const begun = performance.now()
-  const command = [
-    ...(row.isOnOneCore ? ['taskset', '--cpu-list', firstCore()] : []),
-    process.execPath,
-    ...args,
-  ]
-  const { stdout } = await execFileLater(command[0], command.slice(1), { timeout: 300_000 })
+  const anywhere = [process.execPath, ...args]
+  const [program, ...words] = row.isOnOneCore ? onCore(allowedCores()[0], anywhere) : anywhere
+  const { stdout } = await execFileLater(program, words, { timeout: 300_000 })
   const ms = performance.now() - begun
   return row.name === 'cold' ? { ms } : JSON.parse(stdout)
-}
-
-/** Of those that this process may use: a container need not have core 0. */
-function firstCore() {
-  return /^Cpus_allowed_list:\s*(\d+)/m.exec(readFileSync('/proc/self/status', 'utf8'))[1]
 }
 
 /** The line of a failed process that says the most. */

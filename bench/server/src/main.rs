@@ -2,7 +2,7 @@
 //!
 //! - `bench-server [--tools K --schema BYTES]` — MCP over stdio, with K more tools whose schemas are that long
 //! - `bench-server --http` — the same over streamable HTTP; prints its port
-//! - `bench-server ping-pong ROUNDS BYTES` — the floor: lines to a child that sends them back, blocking, in nanoseconds
+//! - `bench-server ping-pong ROUNDS BYTES [CORE]` — the floor of a call: lines to a child that sends them back, blocking, in nanoseconds
 //! - `bench-server echo-lines` — that child
 //! - `bench-server bare-starts ROUNDS` — the floor of a start, in nanoseconds
 
@@ -28,10 +28,11 @@ fn main() -> io::Result<()> {
         Some("ping-pong") => {
             let numbers: Vec<usize> =
                 arguments[1..].iter().filter_map(|argument| argument.parse().ok()).collect();
-            let [rounds, bytes] = numbers[..] else {
-                return Err(io::Error::other("ping-pong wants ROUNDS BYTES"));
-            };
-            ping_pong::measure(rounds, bytes)
+            match numbers[..] {
+                [rounds, bytes] => ping_pong::measure(rounds, bytes, None),
+                [rounds, bytes, core] => ping_pong::measure(rounds, bytes, Some(core)),
+                _ => Err(io::Error::other("ping-pong wants ROUNDS BYTES [CORE]")),
+            }
         }
         Some("echo-lines") => ping_pong::echo_lines(),
         Some("bare-starts") => {

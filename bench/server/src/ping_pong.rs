@@ -5,13 +5,9 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 /// Prints the median and the 99th percentile of so many rounds, and the CPU time that a round takes on this side, in
-/// nanoseconds, as JSON.
-pub fn measure(rounds: usize, bytes: usize) -> io::Result<()> {
-    let mut child = Command::new(std::env::current_exe()?)
-        .arg("echo-lines")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()?;
+/// nanoseconds, as JSON. The child is held to a core, if one is given.
+pub fn measure(rounds: usize, bytes: usize, core: Option<usize>) -> io::Result<()> {
+    let mut child = echo_lines_on(core)?.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
     let gone = || io::Error::other("the child has no pipes");
     let (mut input, mut output) =
         (child.stdin.take().ok_or_else(gone)?, child.stdout.take().ok_or_else(gone)?);
@@ -31,6 +27,20 @@ pub fn measure(rounds: usize, bytes: usize) -> io::Result<()> {
     times.sort_unstable();
     println!(r#"{{"p50":{},"p99":{},"cpu":{cpu}}}"#, times[rounds / 2], times[rounds * 99 / 100]);
     Ok(())
+}
+
+fn echo_lines_on(core: Option<usize>) -> io::Result<Command> {
+    let program = std::env::current_exe()?;
+    let mut command = match core {
+        Some(core) => {
+            let mut command = Command::new("taskset");
+            command.arg("--cpu-list").arg(core.to_string()).arg(program);
+            command
+        }
+        None => Command::new(program),
+    };
+    command.arg("echo-lines");
+    Ok(command)
 }
 
 /// Of this thread, in nanoseconds: what bench/meters.mjs reads for the clients.
