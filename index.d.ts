@@ -140,7 +140,7 @@ export interface McpConnectOptions extends McpServerOptions {
   onStderr?(line: string, serverId: string): void
   /** Each log message that the server sends through the protocol. */
   onLog?(message: { level: string; logger?: string; data: unknown }, serverId: string): void
-  /** The server's tools changed; `connection.tools` already holds the new list. */
+  /** The server's tools changed; `connection.tools` already holds the new list. At most ten times a second. */
   onToolsChanged?(tools: readonly McpTool[], serverId: string): void
   /**
    * Things worth knowing that are no failure: an inherited variable that is not set (WARN_MCP_MISSING_ENV), text on stdout

@@ -100,7 +100,7 @@ const FLOORS = {
   pingPong: 'a line over bare pipes and back',
   json: '`JSON.parse` and `JSON.stringify`',
   emptyProcess: 'an empty process',
-  bareStart: 'the same lines to the same process, over bare pipes',
+  bareStart: 'such lines to the same program, over bare pipes',
 }
 
 function isMissed({ measure, ratio }) {
@@ -151,8 +151,7 @@ Linux ${release()}; load ${before.load.join(' ')} before, ${after.load.join(' ')
 Median [least–most] of ${rounds} rounds, in which the clients took turns, each time in a process of its own, against the same server. Times on a
 machine drift; the ratios within a row are what counts. ✗ is a bar that was missed. The rows are defined in [rows.mjs](rows.mjs) and [workloads.mjs](workloads.mjs).
 
-A small call on two idle cores is mostly the waking of the other one, for every client alike: see its floor below. The rows
-\`on one core\` have client and server share one, which leaves what the client does.
+In the rows \`on one core\` client and server share one. What a lone call can cost at least, on one core or two, is in the second table.
 `
 }
 

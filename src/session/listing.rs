@@ -31,7 +31,7 @@ pub(super) const LISTING: Terms = Terms::within("list", None);
 /// host's (512 MiB), which the end of a listing reports and an event cannot.
 const PAGE_MAX: usize = 64 << 20;
 
-/// From the start of one listing for a told change to that of the next: a server that tells of a change whenever it is asked for its
+/// From the end of one listing for a told change to the start of the next: a server that tells of a change whenever it is asked for its
 /// tools would be asked without end (11,000 times a second, measured).
 const BETWEEN_REFRESHES: Duration = Duration::from_millis(100);
 
@@ -308,13 +308,11 @@ impl Shared {
         tools.json
     }
 
-    /// When tools may be listed for a told change, which they are then.
+    /// When tools may be listed for a told change.
     fn next_refresh(&self) -> Instant {
-        let mut refreshed = self.refreshed.lock().unwrap_or_else(PoisonError::into_inner);
+        let refreshed = *self.refreshed.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
-        let next = refreshed.map_or(now, |last| now.max(last + BETWEEN_REFRESHES));
-        *refreshed = Some(next);
-        next
+        refreshed.map_or(now, |last| now.max(last + BETWEEN_REFRESHES))
     }
 
     /// The server says that its tools changed. Before the handshake is done there is no list yet that could be old, and
@@ -340,7 +338,9 @@ impl Shared {
             if shared.closing.load(Ordering::Acquire) {
                 return;
             }
-            match shared.list_again(LISTING, None).await {
+            let listed = shared.list_again(LISTING, None).await;
+            *shared.refreshed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+            match listed {
                 Ok(tools) => shared.owner.heard(Event::ToolsChanged(tools)),
                 Err(error) if shared.closing.load(Ordering::Acquire) => drop(error),
                 Err(error) => {

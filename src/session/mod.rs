@@ -133,7 +133,7 @@ pub(crate) struct Shared {
     /// One listing at a time; a refresh that is wanted while one waits is the same refresh.
     listing: tokio::sync::Mutex<()>,
     refresh_wanted: AtomicBool,
-    /// When the latest refresh began, or may begin.
+    /// When the latest refresh ended.
     refreshed: Mutex<Option<tokio::time::Instant>>,
     subscription: Subscription,
     /// Lists that were made for calls to be sent again.

@@ -26,17 +26,18 @@ fn start() -> io::Result<()> {
     let gone = || io::Error::other("the child has no pipes");
     let mut input = child.stdin.take().ok_or_else(gone)?;
     let mut output = BufReader::new(child.stdout.take().ok_or_else(gone)?);
-    let mut answer = String::new();
-    input.write_all(INITIALIZE)?;
-    output.read_line(&mut answer)?;
-    input.write_all(LIST)?;
-    output.read_line(&mut answer)?;
+    for request in [INITIALIZE, LIST] {
+        input.write_all(request)?;
+        if output.read_line(&mut String::new())? == 0 {
+            return Err(io::Error::other("the child ended without an answer"));
+        }
+    }
     drop(input);
     child.wait()?;
     Ok(())
 }
 
-const INITIALIZE: &[u8] = br#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"floor","version":"1.0.0"}}}
+const INITIALIZE: &[u8] = br#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"floor","version":"1.0.0"}}}
 "#;
 
 const LIST: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}

@@ -49,13 +49,14 @@ impl Stray {
     }
 }
 
-/// More are looked at on the pool.
-const FEW_THREADS: u32 = 16;
+/// A leader with more is looked at on the pool.
+const FEW_THREADS: u32 = 4;
 
 /// Everybody alive who descends from the group and is not in it, and whether anybody but the leader is in it.
 pub(super) async fn outside(group: Group) -> (Vec<Stray>, bool) {
     let group = group.number();
-    // Most servers have started nobody, which 25 us show. To the pool and back takes longer, and a close waits for it.
+    // Most servers have started nobody, which shows in 25 us, and 5 more for each further thread. To the pool and back takes 40 us where
+    // cores sleep, and a close waits for it.
     let leader = Stat::of(group).filter(|leader| leader.lives() && leader.threads <= FEW_THREADS);
     if leader.is_some() && proc::is_childless(group) {
         return (Vec::new(), false);
