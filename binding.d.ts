@@ -66,7 +66,7 @@ export declare class Plans {
   /** Whether a group resolves although some of its servers failed. */
   get partial(): boolean
   /** Starts the server at `index`. The result of the token is its welcome; its events carry the token too. */
-  connect(dispatcher: DispatcherHandle, index: number, token: number): Connection
+  connect(handle: DispatcherHandle, index: number, token: number): Connection
 }
 
 /** A project's configuration, and the servers of it that were called. Dropped, it ends their sessions. */
@@ -125,7 +125,7 @@ export declare function nearestName(name: string, known: Array<string>): string 
  * Reads the configuration that the options name, or finds it. Options and environment are descriptions; the project's events come under
  * `token`.
  */
-export declare function openProject(dispatcher: DispatcherHandle, options: string, hostEnv: string, token: number): Project
+export declare function openProject(handle: DispatcherHandle, options: string, hostEnv: string, token: number): Project
 
 /**
  * Judges definitions and options before anything starts, which takes no dispatcher. All three are descriptions; `shape` is `one`,

@@ -60,7 +60,7 @@ const PRODUCED = {
 }
 
 /** Produced where a copy of the package without its binary is at hand. */
-const IN_LOADING_TEST = ['ERR_MCP_NATIVE_LOAD']
+const IN_NO_BINARY_TEST = ['ERR_MCP_NATIVE_LOAD']
 
 /** Of projects and of servers over HTTP: the canary tests of both produce them. */
 const OF_SCRIPTS = [
@@ -91,9 +91,9 @@ function documented() {
 }
 
 test('every code is produced here, or it is said why not', () => {
-  const all = [...Object.keys(PRODUCED), ...IN_LOADING_TEST, ...OF_SCRIPTS, ...NEVER]
+  const all = [...Object.keys(PRODUCED), ...IN_NO_BINARY_TEST, ...OF_SCRIPTS, ...NEVER]
   assert.deepEqual(all.sort(), [...MCP_ERROR_CODES].sort())
-  for (const code of IN_LOADING_TEST) assert.ok(read('loading.test.mjs').includes(`'${code}'`))
+  for (const code of IN_NO_BINARY_TEST) assert.ok(read('no-binary.test.mjs').includes(`'${code}'`))
   assert.deepEqual(Object.keys(documented()).sort(), [...MCP_ERROR_CODES].sort())
 })
 

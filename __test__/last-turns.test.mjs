@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { fixture, received } from './support/fixture.mjs'
+import { fixture, loggedPid, received } from './support/fixture.mjs'
 import { host } from './support/hosts.mjs'
 import { gone, seen } from './support/processes.mjs'
 
@@ -17,6 +17,19 @@ const LAST_TURNS = {
   'a close and process.exit': 'begin(); connection.close(); process.exit(0)',
 }
 
+/**
+ * Puts a server out of the reach of what ends the group of its leader when the host has gone: it reads to the end of its input,
+ * however long it takes to.
+ */
+const AWAY = `const { spawn } = require('node:child_process')
+  spawn(process.execPath, process.argv.slice(1), { detached: true, stdio: 'inherit' })`
+
+function readerOfAll() {
+  const { definition, log } = fixture()
+  const [node, ...words] = definition.command
+  return { definition: { ...definition, command: [node, '-e', AWAY, '--', ...words] }, log }
+}
+
 describe('what a host called before it exits reaches the server, few calls and many', {
   concurrency: 2,
 }, () => {
@@ -24,11 +37,10 @@ describe('what a host called before it exits reaches the server, few calls and m
     test(way, async () => {
       // The 23rd call under way is the first of many; those after it go out together.
       for (const count of [1, 22, 23, 24, 38, 40, 100]) {
-        // It reads to the end, however long it takes to.
-        const { definition, log } = fixture(['--ignore-term'])
+        const { definition, log } = readerOfAll()
         const program = host(
           `const connection = await workflow.connectMcpServer(given.definition)
-          say(connection.pid)
+          say('connected')
           told()
           const begin = () => {
             for (let index = 0; index < given.count; index++) connection.callTool('echo', { index }).catch(() => {})
@@ -36,8 +48,8 @@ describe('what a host called before it exits reaches the server, few calls and m
           ${code}`,
           { given: { definition, count } },
         )
-        const server = seen(await program.next())
-        assert.ok(server)
+        assert.equal(await program.next(), 'connected')
+        const server = seen(loggedPid(log))
         program.tell()
         assert.equal((await program.ended).code, 0)
         await gone(server)

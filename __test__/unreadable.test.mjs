@@ -3,10 +3,10 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { inspect } from 'node:util'
-import { connected, failure, SERVER, workflow } from './support/fixture.mjs'
+import { connected, failure, fixture, SERVER, workflow } from './support/fixture.mjs'
 import { hostile, revoked } from './support/odd-values.mjs'
 
-const { createMcpTools, openMcpProject } = workflow
+const { connectMcpServers, createMcpTools, openMcpProject } = workflow
 
 const throws = () => {
   throw new RangeError('of the host')
@@ -86,23 +86,34 @@ test('a source of tools and a project that cannot be read are refused', async ()
   await assertRefused((async () => openMcpProject({ config: { servers: { shy } } }))(), 'a server')
 })
 
-test('a false signal whose methods throw ends its own call alone', async t => {
+test('a false signal that cannot be listened to ends its own call alone', async t => {
   const { connection } = await connected(t)
   const deaf = { aborted: false, addEventListener: throws, removeEventListener() {} }
-  const deafAgain = { aborted: false, addEventListener() {}, removeEventListener: throws }
   const mute = {
     aborted: false,
-    addEventListener() {},
-    removeEventListener() {
+    addEventListener() {
       throw Object.create(null)
     },
+    removeEventListener() {},
   }
-  for (const signal of [deaf, deafAgain, mute]) {
+  for (const signal of [deaf, mute]) {
     const refused = assertRefused(connection.callTool('echo', {}, { signal }))
     assert.equal((await connection.callTool('echo', { other: 1 })).structuredContent.other, 1)
     const { details } = await refused
     assert.equal(details.path, 'options.signal')
   }
+})
+
+test('a false signal that cannot be let go of replaces no outcome', async t => {
+  const signal = { aborted: false, addEventListener() {}, removeEventListener: throws }
+  const { connection } = await connected(t)
+  const { structuredContent } = await connection.callTool('echo', { held: 1 }, { signal })
+  assert.equal(structuredContent.held, 1)
+  const { code } = await failure(connection.callTool('no-such-tool', {}, { signal }))
+  assert.equal(code, 'ERR_MCP_TOOL_NOT_FOUND')
+  const group = await connectMcpServers([fixture().definition], { signal })
+  t.after(() => group.close())
+  assert.equal(group.connections.length, 1)
 })
 
 test('a token that stands in the place of an option’s name is not shown, and a name without end is cut', async t => {

@@ -1,6 +1,6 @@
 'use strict'
 
-const { readable } = require('./call-options.js')
+const { readable } = require('./core.js')
 
 /**
  * What is to happen when a signal aborts. One listener for each signal, however many calls share it: from the eleventh listener on Node
@@ -36,7 +36,11 @@ function onAbort(signal, react) {
     reactions.delete(reaction)
     if (reactions.size === 0 && followed.get(signal) === entry) {
       followed.delete(signal)
-      readable('options.signal', () => signal.removeEventListener('abort', listener))
+      try {
+        signal.removeEventListener('abort', listener)
+      } catch {
+        // A false signal. What followed it has come to its end, which this must not replace; and the listener finds nothing to do.
+      }
     }
   }
 }

@@ -1,6 +1,6 @@
 'use strict'
 
-const { errors, theCore } = require('./core.js')
+const { errors, readable, theCore } = require('./core.js')
 
 const KNOWN = [
   'signal',
@@ -29,18 +29,6 @@ const NONE = Object.freeze({ signal: undefined, onProgress: undefined, native: u
  */
 function callOptions(given, allowed = 'an AbortSignal or an object of call options') {
   return given === undefined ? NONE : readable('options', () => checkedOptions(given, allowed))
-}
-
-/** What `read` gives; where a getter or a proxy throws meanwhile, the argument at `path` is at fault. */
-function readable(path, read) {
-  try {
-    return read()
-  } catch (cause) {
-    if (errors().McpError.is(cause)) throw cause
-    throw errors().invalidArgument(path, 'cannot be read: a getter, a proxy or a method of it throws', {
-      cause,
-    })
-  }
 }
 
 function checkedOptions(given, allowed) {
@@ -209,7 +197,6 @@ module.exports = {
   isAbortSignal,
   jsonObject,
   jsonPieces,
-  readable,
   refuseUnknown,
   scriptOptions,
   syncOptions,

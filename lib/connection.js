@@ -1,14 +1,7 @@
 'use strict'
 
-const {
-  callOptions,
-  isAbortSignal,
-  jsonObject,
-  jsonPieces,
-  readable,
-  refuseUnknown,
-} = require('./call-options.js')
-const { errors, theCore } = require('./core.js')
+const { callOptions, isAbortSignal, jsonObject, jsonPieces, refuseUnknown } = require('./call-options.js')
+const { errors, readable, theCore } = require('./core.js')
 const { safely, textOf } = require('./dispatcher.js')
 const { deepFreeze, progress, toolResult } = require('./results.js')
 

@@ -64,6 +64,18 @@ function errors() {
   return require('./errors.js')
 }
 
+/** What `read` gives; where a getter or a proxy throws meanwhile, the argument at `path` is at fault. */
+function readable(path, read) {
+  try {
+    return read()
+  } catch (cause) {
+    if (errors().McpError.is(cause)) throw cause
+    throw errors().invalidArgument(path, 'cannot be read: a getter, a proxy or a method of it throws', {
+      cause,
+    })
+  }
+}
+
 /** The error of a description of the native side. */
 function errorOf(text) {
   return errors().fromDescription(JSON.parse(text))
@@ -268,4 +280,4 @@ function loneSurrogates() {
   return /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g
 }
 
-module.exports = { describe, errorOf, errors, theCore }
+module.exports = { describe, errorOf, errors, readable, theCore }

@@ -1,9 +1,8 @@
 'use strict'
 
-const { readable } = require('./call-options.js')
 const { McpClient } = require('./client.js')
 const { McpError, fromDescription, invalidArgument } = require('./errors.js')
-const { describe, errorOf, theCore } = require('./core.js')
+const { describe, errorOf, readable, theCore } = require('./core.js')
 const { answersToServer } = require('./input-required.js')
 const { safely } = require('./dispatcher.js')
 const { deepFreeze } = require('./results.js')

@@ -1,10 +1,9 @@
 'use strict'
 
 const { argumentFault, pathText } = require('./arguments.js')
-const { readable } = require('./call-options.js')
 const { invalidArgument } = require('./errors.js')
 const { agentsOutput, aiSdkOutput, resultFormats } = require('./formats.js')
-const { theCore } = require('./core.js')
+const { readable, theCore } = require('./core.js')
 const { isObject, objectSchema, standardSchema } = require('./schema.js')
 
 const SOURCE_PROPERTIES = ['connection', 'connections', 'include', 'needsApproval', 'validate']

@@ -53,14 +53,14 @@ impl Plans {
 
     /// Starts the server at `index`. The result of the token is its welcome; its events carry the token too.
     #[napi(catch_unwind)]
-    pub fn connect(&self, dispatcher: &DispatcherHandle, index: u32, token: i64) -> napi::Result<Connection> {
+    pub fn connect(&self, handle: &DispatcherHandle, index: u32, token: i64) -> napi::Result<Connection> {
         let no_plan = || napi::Error::from_reason("there is no such definition in the plan");
         let (definitions, options) = self.judged.as_ref().map_err(|_| no_plan())?;
         let definition = definitions.get(index as usize).ok_or_else(no_plan)?.clone();
         let directory = std::env::current_dir().ok();
         let runtime = io_thread::handle().map_err(|error| napi::Error::from_reason(error.message))?;
         let plan = Plan::of(definition, options.clone(), directory);
-        Ok(Connection::start(plan, token, dispatcher.dispatcher.clone(), &runtime))
+        Ok(Connection::start(plan, token, handle.dispatcher.clone(), &runtime))
     }
 }
 

@@ -98,7 +98,7 @@ impl Project {
 /// Reads the configuration that the options name, or finds it. Options and environment are descriptions; the project's events come under
 /// `token`.
 #[napi(catch_unwind)]
-pub fn open_project(dispatcher: &DispatcherHandle, options: String, host_env: String, token: i64) -> Project {
+pub fn open_project(handle: &DispatcherHandle, options: String, host_env: String, token: i64) -> Project {
     let open = || {
         let options = options::judge(&values::read(&options), || values::read(&host_env))?;
         let directory = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
@@ -107,8 +107,8 @@ pub fn open_project(dispatcher: &DispatcherHandle, options: String, host_env: St
     Project {
         opened: open(),
         token,
-        dispatcher: dispatcher.dispatcher.clone(),
-        questions: dispatcher.questions.clone(),
+        dispatcher: handle.dispatcher.clone(),
+        questions: handle.questions.clone(),
         servers: Mutex::default(),
     }
 }

@@ -48,8 +48,9 @@ impl Wake {
         engine_is_node: bool,
         take: Take,
     ) -> napi::Result<Self> {
-        // What its last turn began: no turn comes after it.
-        env.add_env_cleanup_hook((), |()| turn::flush())?;
+        // What its last turn began, for an environment that ends by itself, as that of a Worker does; `process.exit` runs no hook of the
+        // main one: see `turn`.
+        env.add_env_cleanup_hook((), |()| turn::end())?;
         if let Some(libuv) = Libuv::known().filter(|_| engine_is_node) {
             return LoopHandle::open(env, function, holds, libuv, take).map(Self::Loop);
         }

@@ -31,6 +31,9 @@ const KEPT_LENGTH_MAX: usize = 4 * 1024;
 /// A frame is not kept longer, however busy the thread that sent it is: about, since timers count whole milliseconds.
 const KEPT_FOR: Duration = Duration::from_millis(1);
 
+/// So much is written at an end, where there is room: a server that reads as fast as this writes would keep the thread that ends.
+const LAST_MAX: u64 = 1024 * 1024;
+
 /// One pipe. Requests and their cancellation share its queue, so that neither overtakes the other.
 pub struct Pipe {
     state: Mutex<State>,
@@ -112,6 +115,11 @@ impl Pipe {
         }
     }
 
+    /// The same where nobody may come after this one who could write the rest.
+    pub fn flush_last(&self) {
+        self.lock().write_last();
+    }
+
     fn keep(self: &Arc<Self>, state: &mut State) {
         state.kept += 1;
         if state.kept == 1 {
@@ -149,12 +157,11 @@ impl Pipe {
         is_withdrawn
     }
 
-    /// Ends the server's input now, whatever is still queued: closing never waits for a write. What is only kept has room.
+    /// Ends the server's input now, whatever is still queued: closing never waits for a write. What was begun before goes out if there
+    /// is room for it.
     pub fn end(&self) {
         let mut state = self.lock();
-        if state.kept > 0 {
-            state.write();
-        }
+        state.write_last();
         state.clear();
         drop(state);
         self.changed.notify_one();
@@ -224,6 +231,17 @@ impl State {
             }
         }
         true
+    }
+
+    /// Writes what there is room for, up to [`LAST_MAX`].
+    fn write_last(&mut self) {
+        let begun = self.bytes;
+        let mut before = None;
+        while before != Some(self.bytes) && self.bytes - begun < LAST_MAX && !self.queue.is_empty() {
+            before = Some(self.bytes);
+            self.write();
+        }
+        self.kept = 0;
     }
 
     fn wrote(&mut self, count: usize) {

@@ -5,23 +5,28 @@
 //! what it sends until it says that they do not. Should it be kept busy meanwhile, the pipe itself lets go: see
 //! [`Pipe::run`].
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::process;
 use std::sync::{Arc, Weak};
 
 use super::pipe::Pipe;
 
 thread_local! {
-    static KEEPING: Keeping = const { Keeping(RefCell::new(None)) };
+    static KEEPING: Keeping = const { Keeping { pipes: RefCell::new(None), process: Cell::new(0) } };
 }
 
-/// The pipes that keep something of this turn; `None` while nothing is to be kept.
-struct Keeping(RefCell<Option<Vec<Weak<Pipe>>>>);
+struct Keeping {
+    /// The pipes that keep something of this turn; `None` while nothing is to be kept.
+    pipes: RefCell<Option<Vec<Weak<Pipe>>>>,
+    /// Whose turn it is: a fork of this process has a copy of all that is kept, and none of the threads.
+    process: Cell<u32>,
+}
 
 impl Keeping {
-    fn flush(&self) {
-        for pipe in self.0.take().unwrap_or_default() {
+    fn each(&self, write: impl Fn(&Pipe)) {
+        for pipe in self.pipes.take().unwrap_or_default() {
             if let Some(pipe) = pipe.upgrade() {
-                pipe.flush();
+                write(&pipe);
             }
         }
     }
@@ -33,29 +38,37 @@ impl Keeping {
 #[cfg(unix)]
 impl Drop for Keeping {
     fn drop(&mut self) {
-        self.flush();
+        if self.process.get() == process::id() {
+            self.each(Pipe::flush_last);
+        }
     }
 }
 
 /// Has pipes keep what this thread sends, until [`flush`].
 pub fn gather() {
     KEEPING.with(|keeping| {
-        keeping.0.borrow_mut().get_or_insert_default();
+        keeping.pipes.borrow_mut().get_or_insert_default();
+        keeping.process.set(process::id());
     });
 }
 
 /// Writes what was kept.
 pub fn flush() {
-    KEEPING.with(Keeping::flush);
+    KEEPING.with(|keeping| keeping.each(Pipe::flush));
+}
+
+/// Writes what was kept in the last turn of an environment, whose thread may go on.
+pub fn end() {
+    KEEPING.with(|keeping| keeping.each(Pipe::flush_last));
 }
 
 pub(super) fn is_gathering() -> bool {
-    KEEPING.with(|keeping| keeping.0.borrow().is_some())
+    KEEPING.with(|keeping| keeping.pipes.borrow().is_some())
 }
 
 pub(super) fn keeps(pipe: &Arc<Pipe>) {
     KEEPING.with(|keeping| {
-        if let Some(keeping) = keeping.0.borrow_mut().as_mut() {
+        if let Some(keeping) = keeping.pipes.borrow_mut().as_mut() {
             keeping.push(Arc::downgrade(pipe));
         }
     });
