@@ -168,7 +168,7 @@ function loneCall() {
 /**
  * The same with client and server on one core, as in a container with one CPU, and without bars, which are meant for two. With a core for
  * each, a lone call is mostly the waking of cores that went to sleep, 20 µs each way under a hypervisor, whoever the client is: a bare ping-pong
- * takes 45 µs there, and 16 µs of CPU on each side. Here it takes 4 and 2. One core also holds still what the kernel decides otherwise:
+ * takes 45 to 58 µs there, and 17 to 20 µs of CPU on each side. Here it takes 4 and 2. One core also holds still what the kernel decides otherwise:
  * it puts the two on one whenever another program has the second, and moves them apart when that is idle again (`perf sched`),
  * which makes single rounds differ by a factor of five.
  */
